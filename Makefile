@@ -15,9 +15,9 @@ help:
 	@echo 'make deny   licences, bans and sources of what is built in; needs cargo-deny'
 	@echo 'make doc    documentation of the public items'
 
-# The programs of a first quota; the demo compiles the report once the quota is on the screen.
+# The programs of a first quota, without readers of Parquet; the demo compiles the report once the quota is on the screen.
 demo:
-	$(CARGO) build --package datasets-cli --package training --package quota-service --locked
+	$(CARGO) build --package datasets-cli --package training --package quota-service --no-default-features --locked
 	tests/demo.sh
 
 # The programs first: suites run them as users do.
@@ -32,7 +32,7 @@ lint:
 bench:
 	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --bench place --locked
 	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --bench extender --locked
-	$(CARGO) bench --workspace --bench watch --profile dev --locked
+	$(CARGO) bench --workspace --bench watch --bench queue --profile dev --locked
 
 SOAK_KILLS ?= 200
 SOAK_HISTORIES ?= 100

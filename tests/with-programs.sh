@@ -2,7 +2,7 @@
 # tests/with-programs.sh COMMAND [ARGUMENT...]
 #
 # Installs what tests drive and this machine lacks, as Debian has it: Chromium with its driver for the dashboard, Prometheus for
-# what scrapes us and what we read, Go for the chart. Then runs COMMAND. Where nothing can be installed (no root, no apt-get) it says so, and the
+# what scrapes us and what we read, Go for the chart, Slurm with its database. Then runs COMMAND. Where nothing can be installed (no root, no apt-get) it says so, and the
 # tests that need them say that they were not run.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
@@ -18,6 +18,13 @@ command -v go >/dev/null || missing+=(golang-go)
 [ -d /usr/share/gocode/src/github.com/Masterminds/sprig ] || missing+=(golang-github-masterminds-sprig-dev)
 [ -d /usr/share/gocode/src/gopkg.in/yaml.v3 ] || missing+=(golang-gopkg-yaml.v3-dev)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+# A Slurm with its accounting, and the interpreter of its hook.
+for program in slurmctld slurmd slurmdbd; do
+    [ -x "/usr/sbin/$program" ] || { missing+=(slurm-wlm slurmdbd slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-client); break; }
+done
+[ -x /usr/sbin/munged ] || missing+=(munge)
+[ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server)
+command -v lua5.3 >/dev/null || missing+=(lua5.3)
 # Text in pictures of pages needs a font.
 fc-list 2>/dev/null | grep -q . || missing+=(fonts-dejavu-core)
 

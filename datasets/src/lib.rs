@@ -8,6 +8,7 @@ pub mod calendar;
 pub mod panel;
 pub mod read;
 pub mod split;
+pub mod spool;
 pub mod sweep;
 pub mod synthetic;
 pub mod time;

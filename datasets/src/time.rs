@@ -23,20 +23,37 @@ pub enum TimeError {
 /// The text is no time, lies outside the years of the hour grid, or is a naive time that `zone` has twice or never: it is never guessed.
 pub fn parse(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
     let text = text.trim();
-    let within =
-        |unix_s| UnixSeconds::new(unix_s).in_calendar().map_err(|_| TimeError::Beyond { text: text.to_owned() });
     if let Ok(with_offset) = DateTime::parse_from_rfc3339(text) {
-        return within(with_offset.timestamp());
+        return within(with_offset.timestamp(), text);
     }
     let naive = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"]
         .iter()
         .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
         .ok_or_else(|| TimeError::NoTime { text: text.to_owned() })?;
+    of_naive(naive, text, zone)
+}
+
+/// The instant of a naive time in `zone`, given as the seconds since 1970 that it would be in UTC.
+///
+/// # Errors
+/// As [`parse`].
+pub fn local(naive_s: i64, zone: Tz) -> Result<UnixSeconds, TimeError> {
+    match DateTime::from_timestamp(naive_s, 0) {
+        Some(time) => of_naive(time.naive_utc(), &time.format("%Y-%m-%d %H:%M:%S").to_string(), zone),
+        None => Err(TimeError::Beyond { text: format!("{naive_s} s") }),
+    }
+}
+
+fn of_naive(naive: NaiveDateTime, text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
     match zone.from_local_datetime(&naive) {
-        LocalResult::Single(time) => within(time.timestamp()),
+        LocalResult::Single(time) => within(time.timestamp(), text),
         LocalResult::Ambiguous(..) => Err(TimeError::Twice { text: text.to_owned(), zone: zone.name() }),
         LocalResult::None => Err(TimeError::Never { text: text.to_owned(), zone: zone.name() }),
     }
+}
+
+fn within(unix_s: i64, text: &str) -> Result<UnixSeconds, TimeError> {
+    UnixSeconds::new(unix_s).in_calendar().map_err(|_| TimeError::Beyond { text: text.to_owned() })
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ impl DamagedBytes {
     }
 }
 
+fn too_large() -> DamagedBytes {
+    DamagedBytes("a number has more than 64 bits".to_owned())
+}
+
 /// Bytes while they are written.
 #[derive(Debug)]
 pub struct Writer(pub Vec<u8>);
@@ -49,6 +53,15 @@ impl Writer {
     /// Writes a number of 64 bits.
     pub fn u64(&mut self, value: u64) {
         self.0.extend(value.to_le_bytes());
+    }
+
+    /// Writes a number in as many bytes as it has groups of seven bits, the lowest first.
+    pub fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.u8((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.u8(value as u8);
     }
 
     /// Writes a signed number of 64 bits.
@@ -139,6 +152,21 @@ impl<'a> Reader<'a> {
     /// What follows is not that.
     pub fn u8(&mut self) -> Result<u8, DamagedBytes> {
         Ok(self.array::<1>()?[0])
+    }
+
+    /// Reads a number of [`Writer::varint`].
+    pub fn varint(&mut self) -> Result<u64, DamagedBytes> {
+        let mut value = 0_u64;
+        for group in 0..10 {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            value |=
+                bits.checked_shl(7 * group).filter(|shifted| shifted >> (7 * group) == bits).ok_or_else(too_large)?;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(too_large())
     }
 
     /// Reads a number of 32 bits.

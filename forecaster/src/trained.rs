@@ -10,13 +10,14 @@ use crate::baseline::Baseline;
 use crate::bound::PoolCalibration;
 use crate::calibration::{Calibrator, Issued, Switch, replay};
 use crate::fit::{Fit, FitError, FitProgress, fit};
+use crate::jobs::PastJobs;
 use crate::model::{Model, ModelKind, ModelSpec};
 use crate::peers::AutoEts;
 use crate::predict::{Predict, PredictError, roll};
 use crate::scores::{self, IssueLosses, Scores};
 use datasets::window::Window;
 use datasets::{HourRange, Panel};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId};
 
 /// Why a training failed.
@@ -72,6 +73,8 @@ pub struct Trained {
     pub calibrations: Vec<PoolCalibration>,
     /// Has learned from the validation part.
     pub calibrator: Calibrator,
+    /// The HP jobs of lists, by pool.
+    pub jobs: BTreeMap<PoolId, PastJobs>,
 }
 
 impl Trained {
@@ -143,7 +146,8 @@ pub fn train(
         (model, None) => model,
     };
     let data = HourRange { from: panel.start(), to: what.split.until };
-    Ok((Trained { spec: what.spec, data, model, calibrations, calibrator }, validation))
+    let jobs = BTreeMap::new();
+    Ok((Trained { spec: what.spec, data, model, calibrations, calibrator, jobs }, validation))
 }
 
 /// The largest corrected losses as a share of the raw ones. Over three weeks the correction costs at most half a

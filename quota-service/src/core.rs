@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::connectors::Connectors;
 use crate::leases::Leases;
 use serving::tls::Tls;
 use std::sync::{Arc, OnceLock};
@@ -15,6 +16,8 @@ pub struct Core {
     pub config: Config,
     /// Clusters that this service writes for.
     pub leases: Leases,
+    /// Leases of connectors, which this service grants for clusters that it leads.
+    pub connectors: Connectors,
     /// Start of the service: the age of an eta that has never moved.
     pub started_at: UnixSeconds,
     /// Whether the service is stopping: long polls and streams end at once.
@@ -27,7 +30,8 @@ impl Core {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Clock, config: Config, leases: Leases) -> Self {
         let started_at = clock.now();
-        Self { store, clock, config, leases, started_at, stopping: watch::Sender::new(false), tls: OnceLock::new() }
+        let (stopping, connectors) = (watch::Sender::new(false), Connectors::default());
+        Self { store, clock, config, leases, connectors, started_at, stopping, tls: OnceLock::new() }
     }
 
     /// Sets the certificate; only the first call counts.

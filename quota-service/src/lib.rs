@@ -8,9 +8,9 @@
 
 pub mod access;
 pub mod args;
-mod client;
 pub mod clock;
 pub mod config;
+pub mod connectors;
 pub mod core;
 pub mod database;
 pub mod doctor;

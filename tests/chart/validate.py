@@ -24,7 +24,7 @@ FOREIGN = ("kueue.x-k8s.io/", "monitoring.coreos.com/", "cert-manager.io/")
 PLAIN = [CHART.parent / "tools.yaml"]
 # Maps whose keys are the user's: the file of values may name any.
 FREE = {
-    "commonLabels", "quotaService.settings", "quotaService.trainSettings", "connector.settings", "resourceQuota.shares",
+    "commonLabels", "claims.deviceClasses", "quotaService.settings", "quotaService.trainSettings", "connector.settings", "resourceQuota.shares",
     "serviceMonitor.labels", "kueue.namespaceSelector", "admissionPolicy.namespaceSelector", "global",
 }
 FREE_ENDINGS = ("resources", "podAnnotations", "nodeSelector")

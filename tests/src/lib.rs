@@ -8,6 +8,7 @@ mod prometheus;
 mod proxy;
 mod public_data;
 mod service;
+mod slurm;
 mod small_disk;
 
 pub use self::prometheus::{Prometheus, has_prometheus};
@@ -19,5 +20,6 @@ pub use programs::{
 pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
 pub use service::{Answer, TestService, panel, promote, promote_bytes, promoted};
+pub use slurm::{Lent, Slurm, slurm};
 pub use small_disk::SmallDisk;
 pub use store::Backend;

@@ -1,7 +1,9 @@
 //! The command line.
 
+mod jobs;
 mod served;
 
+pub use jobs::{JobLists, JobsAs};
 pub use served::Replay;
 
 use crate::shard::Shard;
@@ -30,6 +32,8 @@ use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart};
     train --horizon 4h --cluster earth --promote --min-coverage 0.85\n  \
     train --cluster earth --memory 16GiB\n  \
     train --shard 0/16 --borrow 4 --promote\n  \
+    train --cluster earth --usage s3://history/earth/\n  \
+    train --cluster gfs --jobs job_info_df.csv --epoch 2024-03-01T00:00:00+08:00\n  \
     train backtest --horizon 4h --from 2020-05-18T00:00:00+08:00 --to 2020-05-24T23:00:00+08:00 --out forecasts.csv --pool-out pool_bounds.csv\n  \
     train runs list"
 )]
@@ -47,7 +51,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Play the past again: forecast every hour of a window from the hours before it, and score
-    Backtest(Backtest),
+    Backtest(Box<Backtest>),
     /// The gain of each ingredient of the default model: the same window again with one of them less each time
     Ablation(Ablation),
     /// Settings for your own data: tries some around the default ones, judged on validation weeks alone
@@ -182,6 +186,11 @@ pub struct Train {
     /// Learn from up to 20,000 hours of other clusters' organizations, too, drawn by size and age from at most so many clusters
     #[arg(long, value_name = "CLUSTERS", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000).map(usize::from))]
     pub borrow: usize,
+    /// Read the history from Parquet files with the columns of usage.csv instead of from the database: a file, a folder, or
+    /// s3://BUCKET/PREFIX (address and credentials by AWS_ENDPOINT, AWS_ACCESS_KEY_ID and the like). Zones, calendars, capacities
+    /// and runs stay in the database
+    #[arg(long, value_name = "PATH|URL")]
+    pub usage: Option<String>,
     /// Memory of one training; a history that needs more is read in parts from a file in TMPDIR, 8 bytes for each series and hour
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub memory: MemorySize,
@@ -197,6 +206,8 @@ pub struct Train {
     /// Learn from hours before this one only
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub until: Option<HourStart>,
+    #[command(flatten)]
+    pub jobs: JobLists,
     /// Promote the run if it passes the gate, else end with exit code 7. A cluster's first run needs no asking
     #[arg(long)]
     pub promote: bool,

@@ -3,6 +3,7 @@
 use crate::error::TrainingError;
 use crate::history;
 use crate::spool::Spool;
+use crate::usage::Usage;
 use datasets::{Panel, TimeSplit};
 use forecaster::{History, ModelSpec, trained};
 use std::collections::BTreeSet;
@@ -40,23 +41,25 @@ pub struct Lessons {
 }
 
 impl Demand {
-    /// Reads a cluster's usage in the hours before `until`, into memory if a training of it takes at most `memory_bytes`.
+    /// Reads a cluster's usage in the hours before `until`, into memory if a training of it takes at most `memory_bytes`. Zone and
+    /// calendar are those of the database.
     ///
     /// # Errors
     /// There is no usage, the database does not answer, or the disk is full.
     pub async fn open(
+        usage: Usage<'_>,
         store: &dyn Store,
         cluster: &Cluster,
         until: Option<HourStart>,
         memory_bytes: u64,
     ) -> Result<Self, TrainingError> {
-        let [start, end] = history::range(store, cluster, until).await?;
+        let [start, end] = history::range(usage, cluster, until).await?;
         let hours = u64::try_from(end.hours_since(start)).unwrap_or(0);
-        let series = store.organization_count(&cluster.name).await?;
+        let series = usage.organizations(&cluster.name).await?;
         if series.saturating_mul(hours * BYTES_PER_HOUR + VALIDATION_BYTES_PER_SERIES) <= memory_bytes {
-            return history::load(store, cluster, until).await.map(Self::Whole);
+            return history::load_from(usage, store, cluster, until).await.map(Self::Whole);
         }
-        Self::spool(store, cluster, until, memory_bytes).await
+        Self::spool(usage, store, cluster, until, memory_bytes).await
     }
 
     /// As [`open`](Self::open), into a file however small it is.
@@ -64,15 +67,16 @@ impl Demand {
     /// # Errors
     /// As [`open`](Self::open).
     pub async fn spool(
+        usage: Usage<'_>,
         store: &dyn Store,
         cluster: &Cluster,
         until: Option<HourStart>,
         memory_bytes: u64,
     ) -> Result<Self, TrainingError> {
-        let range = history::range(store, cluster, until).await?;
+        let range = history::range(usage, cluster, until).await?;
         let calendar = history::calendar(store, cluster).await?;
         let part_bytes = usize::try_from(memory_bytes / PART_SHARE).unwrap_or(usize::MAX);
-        Spool::fill(store, cluster, calendar, range, part_bytes).await.map(Self::Spooled)
+        Spool::fill(usage, cluster, calendar, range, part_bytes).await.map(Self::Spooled)
     }
 
     /// First hour.
@@ -179,13 +183,19 @@ mod tests {
             let store = store::connect(&format!("sqlite://{}", folder.path().join("h.db").display())).await.unwrap();
             store.put_cluster(&cluster()).await.unwrap();
             store.append(&rows(), &[]).await.unwrap();
-            let whole = Demand::open(store.as_ref(), &cluster(), None, DEFAULT_MEMORY_BYTES).await.unwrap();
+            let whole =
+                Demand::open(Usage::Stored(store.as_ref()), store.as_ref(), &cluster(), None, DEFAULT_MEMORY_BYTES)
+                    .await
+                    .unwrap();
             let spec =
                 ModelSpec { kind: ModelKind::OrgLinear, horizon: HorizonHours::ONE, lookback_hours: 168, seed: 1 };
             let split = TimeSplit::new(whole.start(), whole.end(), spec.lookback_hours, spec.horizon).unwrap();
             let Lessons { panel, sha256, .. } = whole.lessons(&cluster(), split, &spec).unwrap();
             for memory_bytes in [1, 1 << 20] {
-                let spooled = Demand::open(store.as_ref(), &cluster(), None, memory_bytes).await.unwrap();
+                let spooled =
+                    Demand::open(Usage::Stored(store.as_ref()), store.as_ref(), &cluster(), None, memory_bytes)
+                        .await
+                        .unwrap();
                 let mut parts = 0;
                 spooled.history().each(&mut |_| parts += 1).unwrap();
                 assert_eq!(parts, if memory_bytes == 1 { 6 } else { 1 });

@@ -2,9 +2,12 @@
 
 use crate::shard::Shard;
 use command_line::{Exit, Failure};
+use datasets::spool::SpoolError;
 use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
 use forecaster::{HistoryFault, ModelKind, PredictError, TrainError};
+use slurm_records::RecordsError;
+use slurm_records::demand::DemandFault;
 use std::path::PathBuf;
 use store::{RunId, StoreError};
 use vocab::{ClusterName, HourStart, RateError};
@@ -13,6 +16,13 @@ use vocab::{ClusterName, HourStart, RateError};
 pub enum TrainingError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Rows(#[from] SpoolError),
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(Box<parquet_source::SourceError>),
+    #[error("{location}: this program was built without Parquet: build it with --features parquet")]
+    BuiltWithoutParquet { location: String },
     #[error("cluster {cluster}: {fault}")]
     Panel { cluster: ClusterName, fault: PanelError },
     #[error("cluster {cluster}: {fault}")]
@@ -96,6 +106,29 @@ pub enum TrainingError {
          cluster, or leave it out for demand by the hour"
     )]
     NoMinutes { cluster: ClusterName, from: HourStart, to: HourStart },
+    #[error(transparent)]
+    Jobs(Box<ReadError>),
+    #[error("--jobs has no HP job of a GPU model of cluster {cluster}: name a list of its jobs")]
+    NoJobs { cluster: ClusterName },
+    #[error("--jobs are those of one cluster, and there are {clusters}: name it with --cluster")]
+    JobsOfSeveral { clusters: usize },
+    #[error(
+        "--jobs: {} names no GPU model, and the cluster has {pools}: give a list with the column gpu_model",
+        file.display()
+    )]
+    JobsOfWhichModel { file: PathBuf, pools: usize },
+    #[error("--jobs: {}: its times count from a zero of their own: give it with --epoch", file.display())]
+    JobsWithoutEpoch { file: PathBuf },
+    #[error("{flags}: for {of}, and --jobs names none: leave it out")]
+    JobFlags { flags: String, of: &'static str },
+    #[error("--jobs: {0}")]
+    Records(#[from] RecordsError),
+    #[error("--jobs: {place}: {fault}")]
+    JobRecords { place: String, fault: Box<DemandFault> },
+    #[error("--jobs is for what a service would have answered: add --served")]
+    JobsNotServed,
+    #[error("--jobs and --minutes both say what demand was: leave one of them out")]
+    JobsAndMinutes,
     #[error(
         "--pool-out has bounds over --horizon, and {horizon} is not offered: add it to --offered, or leave --pool-out out"
     )]
@@ -115,9 +148,22 @@ fn blends() -> Vec<&'static str> {
     ModelKind::ALL.into_iter().filter(|kind| kind.recipe().is_some()).map(ModelKind::as_str).collect()
 }
 
+#[cfg(feature = "parquet")]
+impl From<parquet_source::SourceError> for TrainingError {
+    fn from(fault: parquet_source::SourceError) -> Self {
+        Self::Parquet(Box::new(fault))
+    }
+}
+
+use TrainingError as E;
+
+#[cfg(feature = "parquet")]
+fn of_files(fault: &parquet_source::SourceError) -> Exit {
+    if fault.is_retryable() { Exit::Unavailable } else { Exit::DataInvalid }
+}
+
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
-        use TrainingError as E;
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
             E::NoCluster { .. }
@@ -131,11 +177,20 @@ impl From<TrainingError> for Failure {
             | E::RunsDiffer { .. }
             | E::Offered(_)
             | E::MinutesOfSeveral { .. }
+            | E::JobsOfSeveral { .. }
+            | E::JobsOfWhichModel { .. }
+            | E::JobsWithoutEpoch { .. }
+            | E::JobFlags { .. }
+            | E::JobsNotServed
+            | E::JobsAndMinutes
             | E::ServedWithoutHorizon { .. }
             | E::ServedLate
+            | E::BuiltWithoutParquet { .. }
             | E::JsonAndRows => Exit::Usage,
             E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            E::Parquet(fault) => of_files(fault),
             E::Several { .. }
             | E::Panel { .. }
             | E::Split { .. }
@@ -147,11 +202,16 @@ impl From<TrainingError> for Failure {
             | E::NotMeasured { .. }
             | E::Minutes(_)
             | E::NoMinutes { .. }
+            | E::Jobs(_)
+            | E::NoJobs { .. }
+            | E::Records(_)
+            | E::JobRecords { .. }
             | E::NothingScored
             | E::NothingToExplain { .. }
             | E::EmptyShard { .. }
             | E::Calendar { .. } => Exit::DataInvalid,
             E::Store(_)
+            | E::Rows(_)
             | E::Predict(_)
             | E::Checkpoint { .. }
             | E::Save(_)

@@ -41,7 +41,8 @@ pub fn refusal(gate: Gate, new: &Contender, promoted: Option<&Contender>) -> Opt
     if let Some(least) = gate.min_coverage.filter(|least| scores.coverage_q90 < *least) {
         return Some(format!("its coverage of {:.3} is below --min-coverage {least}", scores.coverage_q90));
     }
-    if let Some(why) = gate.min_coverage.and_then(|least| served_below(least, &new.scores.served)) {
+    let served = [&new.scores.served, &new.scores.served_with_jobs];
+    if let Some(why) = gate.min_coverage.and_then(|least| served.iter().find_map(|one| served_below(least, one))) {
         return Some(why);
     }
     if gate != Gate::default() {

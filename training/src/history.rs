@@ -2,6 +2,7 @@
 
 use crate::args::Lookback;
 use crate::error::TrainingError;
+use crate::usage::Usage;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder, Series};
 use sha2::{Digest, Sha256};
 use store::{Cluster, Store};
@@ -33,9 +34,22 @@ pub async fn chosen(store: &dyn Store, name: Option<&ClusterName>) -> Result<Vec
 /// # Errors
 /// There is none, or the database does not answer.
 pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>) -> Result<Panel, TrainingError> {
+    load_from(Usage::Stored(store), store, cluster, until).await
+}
+
+/// As [`load`], of usage that may be in files; zone and calendar of the cluster are those of the database.
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_from(
+    usage: Usage<'_>,
+    store: &dyn Store,
+    cluster: &Cluster,
+    until: Option<HourStart>,
+) -> Result<Panel, TrainingError> {
     let calendar = calendar(store, cluster).await?;
     let of_panel = |fault| TrainingError::Panel { cluster: cluster.name.clone(), fault };
-    let [first, end] = range(store, cluster, until).await?;
+    let [first, end] = range(usage, cluster, until).await?;
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, first, end);
     let mut fault = None;
     let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
@@ -43,19 +57,19 @@ pub async fn load(store: &dyn Store, cluster: &Cluster, until: Option<HourStart>
             fault.get_or_insert(refused);
         }
     };
-    store.load_usage(&cluster.name, first, end, sink).await?;
+    usage.load(&cluster.name, [first, end], sink).await?;
     fault.map_or(Ok(()), Err).map_err(of_panel)?;
     builder.finish().map_err(of_panel)
 }
 
 /// First hour with usage, and the hour after the last one before `until`.
 pub(crate) async fn range(
-    store: &dyn Store,
+    usage: Usage<'_>,
     cluster: &Cluster,
     until: Option<HourStart>,
 ) -> Result<[HourStart; 2], TrainingError> {
     let empty = || TrainingError::NoUsage { cluster: cluster.name.clone() };
-    let (first, last) = store.usage_range(&cluster.name).await?.ok_or_else(empty)?;
+    let (first, last) = usage.range(&cluster.name).await?.ok_or_else(empty)?;
     let end = until.unwrap_or_else(|| last.plus_hours(1)).min(last.plus_hours(1));
     if end <= first {
         return Err(TrainingError::NoHours { cluster: cluster.name.clone(), until: end });

@@ -3,6 +3,7 @@
 use crate::backtest::served::ServedOnValidation;
 use crate::demand::{Demand, Lessons};
 use crate::error::TrainingError;
+use crate::jobs::ClusterJobs;
 use crate::losses::{HourLosses, StoredScores};
 use crate::run::KeptScores;
 use crate::scores::PoolScoresBody;
@@ -23,6 +24,14 @@ pub struct Lesson {
     pub calibration: Switch,
     pub split: TimeSplit,
     pub rate: GuaranteeRate,
+}
+
+/// Inputs by which bounds that would have been served are scored.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    pub capacities: &'a [CapacityRow],
+    /// The HP jobs of lists, where there are some.
+    pub jobs: Option<&'a ClusterJobs>,
 }
 
 /// Fits, scores and calibrates, with progress.
@@ -59,6 +68,7 @@ fn stored(trained: &Trained, validation: &Validation, split: TimeSplit) -> Store
         last_value: (&validation.last_value).into(),
         pools: pools.collect(),
         served: Vec::new(),
+        served_with_jobs: Vec::new(),
     };
     StoredScores { kept: scores, hours: HourLosses::of_validation(validation) }
 }
@@ -72,7 +82,7 @@ pub fn learn_served(
     lenders: &[Demand],
     cluster: &Cluster,
     lesson: &Lesson,
-    capacities: &[CapacityRow],
+    scored_with: Served<'_>,
 ) -> Result<(Trained, StoredScores), TrainingError> {
     let &Lesson { spec, settings, calibration, split, rate } = lesson;
     let mut served = ServedOnValidation::new(spec.horizon, rate)?;
@@ -95,6 +105,10 @@ pub fn learn_served(
         let stored = stored(&trained, &validation, split);
         (trained, stored)
     };
-    stored.kept.served = served.finish(panel, capacities, split.validation);
+    let Served { capacities, jobs } = scored_with;
+    stored.kept.served = served.finish(panel, capacities, split.validation, None);
+    if jobs.is_some() {
+        stored.kept.served_with_jobs = served.finish(panel, capacities, split.validation, jobs);
+    }
     Ok((trained, stored))
 }

@@ -8,8 +8,10 @@ pub mod backtest;
 pub mod demand;
 pub mod error;
 pub mod explain;
+pub mod files;
 pub mod gate;
 pub mod history;
+pub mod jobs;
 pub mod learn;
 pub mod losses;
 mod offered;
@@ -20,5 +22,6 @@ pub mod scores;
 pub mod shard;
 pub mod spool;
 pub mod tune;
+pub mod usage;
 
 pub use error::TrainingError;

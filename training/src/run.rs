@@ -5,15 +5,17 @@ use crate::backtest::served::{self, ServedBody};
 use crate::demand::{Demand, Lessons};
 use crate::error::TrainingError;
 use crate::gate::{Contender, Gate, refusal};
-use crate::learn::learn_served;
 pub use crate::learn::{Lesson, learn};
+use crate::learn::{Served, learn_served};
 use crate::losses::{self, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
-use crate::{history, offered, parameters, shard};
+use crate::usage::Usage;
+use crate::{files, history, jobs, offered, parameters, shard};
 use command_line::{print_json, print_notice, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
+use forecaster::jobs::PastJobs;
 use forecaster::{ModelKind, ModelSpec, Trained, checkpoint};
 use serde::{Deserialize, Serialize};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -34,6 +36,9 @@ pub struct KeptScores {
     /// The bounds that would have been served, by the hours of the promise; empty for a run of an older version.
     #[serde(default)]
     pub served: Vec<ServedBody>,
+    /// The same of a service that knew the HP jobs of `--jobs`; empty without them.
+    #[serde(default)]
+    pub served_with_jobs: Vec<ServedBody>,
 }
 
 impl KeptScores {
@@ -62,6 +67,8 @@ pub struct RunReport {
     pub calendar_warning: Option<String>,
     /// Forecasts that end before promises do.
     pub horizon_warning: Option<String>,
+    /// HP jobs of lists that are kept with it.
+    pub jobs: usize,
     pub train_s: f64,
     pub scores: KeptScores,
     pub aggregations: Vec<ChosenAggregation>,
@@ -86,8 +93,18 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
     let clusters = history::chosen(store.as_ref(), what.cluster.as_ref()).await?;
     let clusters = what.shard.map_or(Ok(clusters.clone()), |shard| shard.of_clusters(clusters))?;
+    if !what.jobs.files.is_empty() && clusters.len() != 1 {
+        return Err(TrainingError::JobsOfSeveral { clusters: clusters.len() });
+    }
+    let files = match &what.usage {
+        None => None,
+        // Any of the others may lend.
+        Some(location) if what.borrow > 0 => Some(files::read(location, &store.clusters().await?)?),
+        Some(location) => Some(files::read(location, &clusters)?),
+    };
+    let usage = files.as_ref().map_or(Usage::Stored(store.as_ref()), Usage::Files);
     for cluster in clusters {
-        match train_cluster(store.as_ref(), &cluster, what, rate, config.seed).await {
+        match train_cluster((usage, store.as_ref()), &cluster, what, rate, config.seed).await {
             Ok((report, why)) => {
                 if !json {
                     print_report(&report);
@@ -111,20 +128,20 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
     }
 }
 
-/// Trains one cluster and keeps the run. The second value says why it was not promoted where it was meant to be.
+/// Trains one cluster on its usage and keeps the run in the database. The second value says why it was not promoted where it was meant to be.
 ///
 /// # Errors
 /// The history is too short or unmeasured, or the database does not answer.
 pub async fn train_cluster(
-    store: &dyn Store,
+    (usage, store): (Usage<'_>, &dyn Store),
     cluster: &Cluster,
     what: &Train,
     rate: GuaranteeRate,
     seed: u64,
 ) -> Result<(RunReport, Option<TrainingError>), TrainingError> {
     // 1. Read.
-    let demand = Demand::open(store, cluster, what.until, what.memory.bytes).await?;
-    let lenders = lent(store, cluster, what, seed).await?;
+    let demand = Demand::open(usage, store, cluster, what.until, what.memory.bytes).await?;
+    let lenders = lent((usage, store), cluster, what, seed).await?;
     let promoted = store.promoted(&cluster.name).await?;
     // 2. Learn.
     let longest = offered::longest(store, &cluster.name, demand.pools()).await?;
@@ -138,7 +155,10 @@ pub async fn train_cluster(
     let started = Instant::now();
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
     let capacities = store.capacities(&cluster.name).await?;
-    let (trained, stored) = learn_served(&lessons, &lenders, cluster, &lesson, &capacities)?;
+    let jobs = jobs::read(&what.jobs, &lessons.panel)?;
+    let served = Served { capacities: &capacities, jobs: Some(&jobs).filter(|jobs| !jobs.is_empty()) };
+    let (mut trained, stored) = learn_served(&lessons, &lenders, cluster, &lesson, served)?;
+    trained.jobs = jobs::past(&jobs, trained.data.to.instant());
     let panel = &lessons.panel;
     let train_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // 3. Keep.
@@ -170,7 +190,12 @@ pub async fn train_cluster(
 }
 
 /// Histories of the clusters to borrow rows from, in files.
-async fn lent(store: &dyn Store, cluster: &Cluster, what: &Train, seed: u64) -> Result<Vec<Demand>, TrainingError> {
+async fn lent(
+    (usage, store): (Usage<'_>, &dyn Store),
+    cluster: &Cluster,
+    what: &Train,
+    seed: u64,
+) -> Result<Vec<Demand>, TrainingError> {
     if what.borrow == 0 {
         return Ok(Vec::new());
     }
@@ -179,7 +204,7 @@ async fn lent(store: &dyn Store, cluster: &Cluster, what: &Train, seed: u64) -> 
     }
     let mut lent = Vec::new();
     for lender in shard::lenders(&store.clusters().await?, cluster, what.borrow, seed) {
-        match Demand::spool(store, &lender, what.until, what.memory.bytes).await {
+        match Demand::spool(usage, store, &lender, what.until, what.memory.bytes).await {
             Ok(demand) => lent.push(demand),
             // It has nothing to lend yet.
             Err(TrainingError::NoUsage { .. } | TrainingError::NoHours { .. }) => {}
@@ -257,6 +282,7 @@ fn report(
         calendar: panel.calendar().name(),
         calendar_warning: None,
         horizon_warning: None,
+        jobs: trained.jobs.values().map(PastJobs::len).sum(),
         train_s: train_ms as f64 / 1_000.0,
         scores,
         aggregations: trained.calibrations.iter().map(chosen).collect(),
@@ -282,6 +308,9 @@ fn print_report(report: &RunReport) {
     if let Some(text) = &report.horizon_warning {
         say(format_args!("note: {text}"));
     }
+    if report.jobs > 0 {
+        say(format_args!("it keeps {} HP jobs of --jobs", report.jobs));
+    }
     let scores = &report.scores;
     say(format_args!("validation, {} issue times from {}:", scores.validation_issue_times, scores.validation_from));
     let mut rows = vec![(report.model.clone(), scores.model, None)];
@@ -291,7 +320,8 @@ fn print_report(report: &RunReport) {
     print_text(&scores_table(&rows));
     let pools: Vec<_> = scores.pools.iter().map(|one| (report.model.clone(), one.clone())).collect();
     print_text(&pools_table(&pools));
-    print_text(&served::served_table(&scores.served));
+    print_text(&served::served_table("served", &scores.served));
+    print_text(&served::served_table("with jobs", &scores.served_with_jobs));
     for chosen in &report.aggregations {
         say(format_args!("pool {}: {} serves", chosen.pool, chosen.aggregation));
     }
@@ -340,6 +370,7 @@ pub(crate) mod tests {
             last_value,
             pools: Vec::new(),
             served: Vec::new(),
+            served_with_jobs: Vec::new(),
         }
     }
 }

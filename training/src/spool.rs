@@ -1,13 +1,14 @@
 //! A history on disk, series after series, for trainings of more series than fit in memory.
 
 use crate::error::TrainingError;
+use crate::usage::Usage;
 use datasets::{Calendar, Panel, PanelBuilder};
 use forecaster::{History, HistoryFault};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
-use store::{Cluster, Store};
+use store::Cluster;
 use vocab::{ClusterName, HourStart, MilliGpus, PoolId, SeriesId};
 
 /// An hour of a series: thousandths of a GPU plus one; zero is a gap.
@@ -67,7 +68,7 @@ impl Spool {
     /// # Errors
     /// The database does not answer, or the disk is full.
     pub async fn fill(
-        store: &dyn Store,
+        usage: Usage<'_>,
         cluster: &Cluster,
         calendar: Calendar,
         [start, end]: [HourStart; 2],
@@ -80,7 +81,7 @@ impl Spool {
         let mut writing =
             Writing { start, hours, ids: Vec::new(), one: Vec::new(), to: BufWriter::new(file), fault: None };
         let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| writing.row(series, hour, demand);
-        store.load_usage(&cluster.name, start, end, sink).await?;
+        usage.load(&cluster.name, [start, end], sink).await?;
         writing.flush();
         let Writing { ids, to, fault, .. } = writing;
         fault.map_or(Ok(()), Err).map_err(of_disk)?;

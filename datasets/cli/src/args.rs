@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
+use slurm_records::RulesFlags;
 use std::path::PathBuf;
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, UnixSeconds};
 
@@ -97,8 +98,12 @@ pub enum InputFormat {
     AlibabaHourly,
     /// The job list of Microsoft's Philly cluster (times in minutes, best_effort 1 is spot), as gfs-jobs
     Philly,
+    /// The columns of usage.csv in Parquet files: a file, a folder, or s3://BUCKET/PREFIX
+    Parquet,
     /// HP demand from a Prometheus, whose URL takes the place of the file
     Prometheus,
+    /// Jobs of Slurm: the output of sacct --json, or the path sacct, which runs it
+    Slurm,
 }
 
 impl InputFormat {
@@ -110,18 +115,25 @@ impl InputFormat {
             Self::Helios => "helios",
             Self::AlibabaHourly => "alibaba-hourly",
             Self::Philly => "philly",
+            Self::Parquet => "parquet",
             Self::Prometheus => "prometheus",
+            Self::Slurm => "slurm",
         }
     }
 
-    /// A list of jobs takes a node list, and counts time from an epoch that it does not contain.
+    /// A list of jobs counts time from an epoch that it does not contain.
     pub const fn is_job_list(self) -> bool {
         matches!(self, Self::GfsJobs | Self::Philly)
     }
 
+    /// Whether each row names its cluster.
+    pub const fn names_clusters(self) -> bool {
+        matches!(self, Self::Usage | Self::Parquet)
+    }
+
     /// Whether the file may hold one GPU model without its name.
     pub const fn names_no_gpu_model(self) -> bool {
-        matches!(self, Self::Helios | Self::Philly | Self::Prometheus)
+        matches!(self, Self::Helios | Self::Philly | Self::Prometheus | Self::Slurm)
     }
 }
 
@@ -139,7 +151,13 @@ impl InputFormat {
     pub const fn zero_hours(self) -> ZeroHours {
         match self {
             Self::Helios => ZeroHours::Gap,
-            Self::Usage | Self::GfsJobs | Self::AlibabaHourly | Self::Philly | Self::Prometheus => ZeroHours::Demand,
+            Self::Usage
+            | Self::GfsJobs
+            | Self::AlibabaHourly
+            | Self::Philly
+            | Self::Parquet
+            | Self::Prometheus
+            | Self::Slurm => ZeroHours::Demand,
         }
     }
 }
@@ -149,19 +167,27 @@ impl InputFormat {
     datasets ingest --format usage usage.csv --time-zone Europe/Berlin --capacity 856\n  \
     datasets ingest --format helios helios-earth --cluster earth --gpu-model V100\n  \
     datasets ingest --format gfs-jobs job_info_df.csv --nodes node_info_df.csv --cluster gfs --epoch 2024-03-01T00:00:00+08:00\n  \
+    datasets ingest --format parquet s3://history/earth/ --time-zone Europe/Berlin\n  \
     datasets ingest --format philly trace_job_Philly_MIX1.csv --cluster philly --gpu-model V100 --epoch 2017-10-02T00:00:00Z\n  \
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --hp-priority-classes high,system\n  \
     datasets ingest --format prometheus https://thanos.example:10902 --cluster earth --gpu-model-label label_nvidia_com_gpu_product \\\n  \
     \u{20}   --gpu-model V100 --hp-priority-classes high --from 2026-10-01T00:00:00Z --token-file token\n  \
     datasets ingest --format prometheus http://prometheus:9090 --cluster earth --gpu-model V100 --organization-label team \\\n  \
-    \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n\n\
+    \u{20}   --query 'sum by (team) (scheduler_hp_gpus)' --presence-query 'up{job=\"scheduler\"}'\n  \
+    datasets ingest --format slurm sacct --cluster earth --spot-qos spot1h,spot4h --from 2026-10-01T00:00:00Z\n  \
+    datasets ingest --format slurm sacct.json --nodes nodes.json --cluster earth --spot-partitions scavenge\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
+    parquet: the same columns; hours are timestamps or text, further columns are ignored. s3:// takes address and credentials\n\
+    from AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the like.\n\
     A job counts from its submission, for its duration: the lists do not contain waiting times.\n\
     prometheus: an hour is the peak of its samples. An hour with too few samples, or with a partial answer, is missing,\n\
     not zero. An organization that is absent while others are present is at zero. Repeated hours change nothing.\n\
-    philly: a request above 8 GPUs counts as equal workers. Jobs without GPUs are skipped and counted.")]
+    philly: a request above 8 GPUs counts as equal workers. Jobs without GPUs are skipped and counted.\n\
+    slurm: sacct.json is the output of sacct --allusers --duplicates --allocations --starttime=TIME --json. A job counts\n\
+    from when it is eligible until it ends; held jobs and the rest of an array over its limit do not.")]
 pub struct Ingest {
-    /// File, folder for helios, or URL for prometheus
+    /// File, folder for helios and parquet, URL for prometheus and parquet; for slurm a file, - for stdin, or the path of sacct,
+    /// which is run
     #[arg(value_name = "PATH|URL")]
     pub path: PathBuf,
     /// Format of the input
@@ -170,7 +196,8 @@ pub struct Ingest {
     /// Cluster of a file without a cluster column [default: the name of the file or folder]; required for prometheus
     #[arg(long, value_name = "NAME", value_parser = |text: &str| ClusterName::parse(text))]
     pub cluster: Option<ClusterName>,
-    /// GPU model of a file without one (helios, philly) [default: any]; for prometheus, of series without one
+    /// GPU model of a file without one (helios, philly) [default: any]; for prometheus, of series without one; for slurm, of
+    /// jobs without a GPU type [default: the type on which most jobs of their partition run]
     #[arg(long, value_name = "MODEL", value_parser = |text: &str| GpuModel::parse(text))]
     pub gpu_model: Option<GpuModel>,
     /// IANA time zone of the cluster, for times without an offset [default: the stored zone, else Asia/Shanghai for helios
@@ -187,7 +214,8 @@ pub struct Ingest {
     /// GPUs of the pool, for a file with one pool
     #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text), allow_negative_numbers = true)]
     pub capacity: Option<MilliGpus>,
-    /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model
+    /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model; for
+    /// slurm, the output of scontrol show nodes --json (22.05: sinfo --json) [default: asked for where sacct is run]
     #[arg(long, value_name = "FILE")]
     pub nodes: Option<PathBuf>,
     /// Hours in which every organization of a cluster is at zero: gap (not recorded) or demand [default: gap for helios,
@@ -199,6 +227,8 @@ pub struct Ingest {
     pub skip_bad_rows: bool,
     #[command(flatten)]
     pub source: SourceFlags,
+    #[command(flatten, next_help_heading = "With --format slurm")]
+    pub slurm: RulesFlags,
 }
 
 #[derive(Debug, Subcommand)]

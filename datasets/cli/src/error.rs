@@ -1,9 +1,13 @@
 //! Errors of `datasets`, and the exit code of each.
 
 use command_line::{Exit, Failure};
+use datasets::spool::SpoolError;
 use datasets::sweep::SweepError;
 use datasets::{CalendarError, PanelError, ReadError};
 use prometheus::{BadSource, Kind, SourceError};
+use slurm_records::RecordsError;
+use slurm_records::demand::DemandFault;
+use slurm_records::nodes::NodesFault;
 use std::path::PathBuf;
 use store::StoreError;
 use vocab::{AmountError, ClusterName, HourError, HourStart, NameError};
@@ -12,6 +16,14 @@ use vocab::{AmountError, ClusterName, HourError, HourStart, NameError};
 pub enum CliError {
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet_source::SourceError),
+    #[cfg(not(feature = "parquet"))]
+    #[error("{location}: this program was built without Parquet: build it with --features parquet")]
+    BuiltWithoutParquet { location: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -68,6 +80,12 @@ pub enum CliError {
     NoHours { from: HourStart, until: HourStart },
     #[error("the clock of this machine is wrong: {0}")]
     Clock(HourError),
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    #[error("{place}: {fault}")]
+    Demand { place: String, fault: Box<DemandFault> },
+    #[error(transparent)]
+    SlurmNodes(#[from] NodesFault),
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -99,14 +117,29 @@ impl From<CliError> for Failure {
                 Kind::Data => Exit::DataInvalid,
                 Kind::Unavailable => Exit::Unavailable,
             },
+            #[cfg(feature = "parquet")]
+            CliError::Parquet(fault) if fault.is_retryable() => Exit::Unavailable,
+            #[cfg(feature = "parquet")]
+            CliError::Parquet(_) => Exit::DataInvalid,
+            #[cfg(not(feature = "parquet"))]
+            CliError::BuiltWithoutParquet { .. } => Exit::Usage,
+            CliError::Records(RecordsError::Command { may_pass: true, .. }) => Exit::Unavailable,
             CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            CliError::Clock(_) | Store(_) | Write { .. } | NothingThere | CliError::Check { .. } => Exit::Failure,
+            CliError::Clock(_)
+            | CliError::Spool(_)
+            | Store(_)
+            | Write { .. }
+            | NothingThere
+            | CliError::Check { .. } => Exit::Failure,
             NodesOfOtherModels { .. }
             | CliError::NoGoodRow { .. }
             | CliError::Read(_)
             | CliError::Panel(_)
             | CliError::Nodes(_)
+            | CliError::Records(_)
+            | CliError::Demand { .. }
+            | CliError::SlurmNodes(_)
             | CliError::ClusterCalendar { .. } => Exit::DataInvalid,
         };
         Self::new(exit, fault)

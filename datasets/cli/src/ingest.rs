@@ -3,6 +3,8 @@
 use crate::args::{Ingest, InputFormat, ZeroHours};
 use crate::calendar::{self, Named, StoredDays};
 use crate::error::CliError;
+use crate::gathered::Gathered;
+use crate::slurm::{self, SlurmSummary};
 use crate::source::{self, SourceSummary};
 use command_line::{print_json, print_notice, say};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
@@ -11,7 +13,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::{AppendReport, Cluster, Store};
-use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId, UnixSeconds, UsageRow};
+use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId, UnixSeconds};
 
 /// The zone of the published files that are not in UTC.
 const TRACE_ZONE: &str = "Asia/Shanghai";
@@ -25,23 +27,32 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     // 1. Read: every fault stops here, before anything is written.
     let default = default_cluster(what, named.as_ref(), store.as_ref()).await?;
     let of_default = calendar_of(store.as_ref(), &default, named.as_ref()).await?;
-    let (mut report, source) = if what.format == InputFormat::Prometheus {
-        let (report, source) = source::read(what, &default, store.as_ref()).await?;
-        (report, Some(source))
-    } else {
-        (read(what, &default, of_default)?, None)
+    let (mut source, mut records) = (None, None);
+    let read = match what.format {
+        InputFormat::Prometheus => {
+            let (report, summary) = source::read(what, &default, store.as_ref()).await?;
+            source = Some(summary);
+            Gathered::of_report(report)?
+        }
+        InputFormat::Slurm => {
+            let (report, summary) = slurm::read(what, store.as_ref()).await?;
+            records = Some(summary);
+            Gathered::of_report(report)?
+        }
+        _ => read(what, &default, of_default)?,
     };
     let is_gap = what.zero_hours.unwrap_or(what.format.zero_hours()) == ZeroHours::Gap;
-    let zero_hours = if is_gap { report.leave_out_zero_hours() } else { 0 };
-    if report.rows.is_empty() {
-        return Err(CliError::NoGoodRow { file: what.path.clone(), bad: report.skipped.len() });
+    let (mut read, zero_hours) = if is_gap { read.without_zero_hours()? } else { (read, 0) };
+    if read.usage.series().next().is_none() {
+        let bad = read.skipped.len() + records.as_ref().map_or(0, SlurmSummary::skipped);
+        return Err(CliError::NoGoodRow { file: what.path.clone(), bad });
     }
-    report.capacity.extend(capacity(what, &report)?);
-    let clusters = clusters(what, &report, &default, store.as_ref()).await?;
+    read.capacity.extend(capacity(what, &read)?);
+    let clusters = clusters(what, &read, &default, store.as_ref()).await?;
     let mut summaries = Vec::with_capacity(clusters.len());
     for cluster in &clusters {
         let calendar = calendar_of(store.as_ref(), cluster, named.as_ref()).await?;
-        summaries.push(ClusterSummary::of(cluster, &calendar, &report));
+        summaries.push(ClusterSummary::of(cluster, &calendar, &read));
     }
     // 2. Write: the calendar first, since clusters name it.
     let own_calendar = match &named {
@@ -51,11 +62,12 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     for cluster in &clusters {
         store.put_cluster(cluster).await?;
     }
-    let appended = store.append(&report.rows, &report.capacity).await?;
+    let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.clone()).collect();
+    let appended = store.append_batches(&names, &mut read.batches(), &read.capacity).await?;
     store.close().await;
     // 3. Report.
-    let summary = Summary { zero_hours, source, ..Summary::of(&report, &appended, summaries, own_calendar) };
-    tell(&summary, &report.skipped, json);
+    let summary = Summary { zero_hours, source, records, ..Summary::of(&read, &appended, summaries, own_calendar) };
+    tell(&summary, &read.skipped, json);
     Ok(())
 }
 
@@ -71,9 +83,9 @@ async fn calendar_of(store: &dyn Store, cluster: &Cluster, named: Option<&Named>
 fn check_flags(what: &Ingest) -> Result<(), CliError> {
     let format = what.format;
     let given = [
-        ("--cluster", what.cluster.is_some(), format != InputFormat::Usage),
+        ("--cluster", what.cluster.is_some(), !format.names_clusters()),
         ("--epoch", what.epoch.is_some(), format.is_job_list() || format == InputFormat::AlibabaHourly),
-        ("--nodes", what.nodes.is_some(), format.is_job_list()),
+        ("--nodes", what.nodes.is_some(), format.is_job_list() || format == InputFormat::Slurm),
         ("--gpu-model", what.gpu_model.is_some(), format.names_no_gpu_model()),
         ("--skip-bad-rows", what.skip_bad_rows, format != InputFormat::Prometheus),
         ("--zero-hours", what.zero_hours.is_some(), format != InputFormat::Prometheus),
@@ -81,9 +93,12 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
     if let Some((flag, ..)) = given.into_iter().find(|(_, is_given, has_meaning)| *is_given && !has_meaning) {
         return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
     }
-    if format != InputFormat::Prometheus
-        && let Some(flag) = what.source.given().first()
-    {
+    let of_sources = match format {
+        InputFormat::Prometheus => what.slurm.given(),
+        InputFormat::Slurm => what.source.given_without_slurm(),
+        _ => [what.source.given(), what.slurm.given()].concat(),
+    };
+    if let Some(flag) = of_sources.first() {
         return Err(CliError::FlagWithoutMeaning { flag, format: format.as_str() });
     }
     if format == InputFormat::Prometheus && what.cluster.is_none() {
@@ -103,7 +118,7 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store
     let stored = store.cluster(&name).await?;
     let usual = match what.format {
         InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
-        InputFormat::Usage | InputFormat::GfsJobs | InputFormat::Philly | InputFormat::Prometheus => "UTC",
+        _ => "UTC",
     };
     let (stored_zone, stored_calendar) =
         stored.map_or((usual.to_owned(), Calendar::WEEKDAYS.to_owned()), |known| (known.time_zone, known.calendar));
@@ -114,15 +129,16 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store
     })
 }
 
-fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<ReadReport, CliError> {
+fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<Gathered, CliError> {
     let options = ReadOptions {
         cluster: cluster.name.clone(),
         gpu_model: what.gpu_model.clone().map_or_else(|| GpuModel::parse(ANY_MODEL), Ok)?,
         calendar,
         skip_bad_rows: what.skip_bad_rows,
     };
-    let mut report = match what.format {
-        InputFormat::Usage => read::usage(&what.path, &options)?,
+    let report = match what.format {
+        InputFormat::Usage => return Gathered::of_usage(&what.path, &options),
+        InputFormat::Parquet => return Gathered::of_parquet(&what.path.to_string_lossy(), &options),
         InputFormat::Helios => read::helios(&what.path, &options)?,
         InputFormat::AlibabaHourly => {
             let published = command_line::instant(ALIBABA_EPOCH).expect("the published epoch is a time");
@@ -132,37 +148,34 @@ fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<ReadRepo
         }
         InputFormat::GfsJobs => read::gfs_jobs(&what.path, epoch_of_jobs(what)?, &options)?.report,
         InputFormat::Philly => read::philly(&what.path, epoch_of_jobs(what)?, &options)?.report,
-        // It is no file.
-        InputFormat::Prometheus => ReadReport::default(),
+        // They have readers of their own.
+        InputFormat::Prometheus | InputFormat::Slurm => ReadReport::default(),
     };
+    let mut read = Gathered::of_report(report)?;
     if let Some(file) = &what.nodes {
-        report.capacity = node_capacity(file, &report.rows, &options, &mut report.skipped)?;
+        read.capacity = node_capacity(file, &read.pools(), &options, &mut read.skipped)?;
     }
-    Ok(report)
+    Ok(read)
 }
 
 fn epoch_of_jobs(what: &Ingest) -> Result<UnixSeconds, CliError> {
     what.epoch.ok_or(CliError::NoEpoch { format: what.format.as_str() })
 }
 
-fn first_hour(report: &ReadReport) -> Option<HourStart> {
-    report.rows.iter().map(|row| row.hour).min()
-}
-
 /// The capacity of each GPU model of a node list, from the first hour on. A list without a single GPU of the jobs' models
 /// belongs to another cluster, or the jobs have no model name.
 fn node_capacity(
     file: &Path,
-    rows: &[UsageRow],
+    pools: &BTreeMap<PoolId, HourStart>,
     options: &ReadOptions,
     skipped: &mut Vec<SkippedRow>,
 ) -> Result<Vec<CapacityRow>, CliError> {
     let (nodes, bad) = read::gfs_nodes(file, options)?;
     skipped.extend(bad);
-    let Some(from) = rows.iter().map(|row| row.hour).min() else { return Ok(Vec::new()) };
+    let Some(from) = pools.values().min().copied() else { return Ok(Vec::new()) };
     let capacity = read::capacity_by_model(&nodes, from).map_err(CliError::Nodes)?;
     let models = |pools: BTreeSet<&PoolId>| pools.iter().map(|pool| pool.gpu_model.to_string()).collect::<Vec<_>>();
-    let of_jobs: BTreeSet<_> = rows.iter().map(|row| &row.series.pool).collect();
+    let of_jobs: BTreeSet<_> = pools.keys().collect();
     if !capacity.iter().any(|row| of_jobs.contains(&row.pool)) {
         let (jobs, nodes) =
             (models(of_jobs).join(", "), models(capacity.iter().map(|row| &row.pool).collect()).join(", "));
@@ -172,37 +185,30 @@ fn node_capacity(
 }
 
 /// The capacity of `--capacity`, from the first hour of the pool.
-fn capacity(what: &Ingest, report: &ReadReport) -> Result<Option<CapacityRow>, CliError> {
+fn capacity(what: &Ingest, read: &Gathered) -> Result<Option<CapacityRow>, CliError> {
     let Some(capacity) = what.capacity else { return Ok(None) };
-    let mut first: BTreeMap<&PoolId, HourStart> = BTreeMap::new();
-    for row in &report.rows {
-        let hour = first.entry(&row.series.pool).or_insert(row.hour);
-        *hour = (*hour).min(row.hour);
-    }
+    let first = read.pools();
     if first.len() > 1 {
         let names: Vec<_> = first.keys().map(ToString::to_string).collect();
         return Err(CliError::CapacityOfMany { pools: names.len(), names: names.join(", ") });
     }
-    Ok(first.into_iter().next().map(|(pool, from)| CapacityRow { pool: pool.clone(), from, capacity }))
+    Ok(first.into_iter().next().map(|(pool, from)| CapacityRow { pool, from, capacity }))
 }
 
 /// The clusters to create or change: those of the rows, each with the zone and calendar that hold for it.
 async fn clusters(
     what: &Ingest,
-    report: &ReadReport,
+    read: &Gathered,
     default: &Cluster,
     store: &dyn Store,
 ) -> Result<Vec<Cluster>, CliError> {
-    let mut names: Vec<_> = report.rows.iter().map(|row| &row.series.pool.cluster).collect();
-    names.sort();
-    names.dedup();
     let mut clusters = Vec::new();
-    for name in names {
-        let stored = store.cluster(name).await?;
+    for name in read.clusters() {
+        let stored = store.cluster(&name).await?;
         let (zone, calendar) = stored
             .map_or((default.time_zone.clone(), default.calendar.clone()), |known| (known.time_zone, known.calendar));
         clusters.push(Cluster {
-            name: name.clone(),
+            name,
             time_zone: what.time_zone.map_or(zone, |zone| zone.name().to_owned()),
             // Where one was named it is the default's.
             calendar: if what.calendar.is_some() { default.calendar.clone() } else { calendar },
@@ -233,6 +239,9 @@ struct Summary {
     pools_of_peaks_only: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<SourceSummary>,
+    /// Records of Slurm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<SlurmSummary>,
 }
 
 #[derive(Serialize)]
@@ -249,9 +258,8 @@ struct ClusterSummary {
 }
 
 impl ClusterSummary {
-    fn of(cluster: &Cluster, calendar: &Calendar, report: &ReadReport) -> Self {
-        let hours = || report.rows.iter().filter(|row| row.series.pool.cluster == cluster.name).map(|row| row.hour);
-        let range = hours().min().zip(hours().max());
+    fn of(cluster: &Cluster, calendar: &Calendar, read: &Gathered) -> Self {
+        let range = read.span(|name| *name == cluster.name);
         Self {
             name: cluster.name.to_string(),
             time_zone: cluster.time_zone.clone(),
@@ -267,12 +275,13 @@ impl ClusterSummary {
 
 impl Summary {
     fn of(
-        report: &ReadReport,
+        read: &Gathered,
         appended: &AppendReport,
         clusters: Vec<ClusterSummary>,
         own_calendar: Option<StoredDays>,
     ) -> Self {
-        let series: BTreeSet<_> = report.rows.iter().map(|row| &row.series).collect();
+        let series: Vec<_> = read.usage.series().map(|series| series.id).collect();
+        let span = read.span(|_| true);
         let of_organizations: BTreeSet<_> =
             series.iter().filter(|series| !series.is_pool_peak()).map(|series| &series.pool).collect();
         let pools: BTreeSet<_> = series.iter().map(|series| &series.pool).collect();
@@ -281,18 +290,19 @@ impl Summary {
             clusters,
             own_calendar,
             series: series.len(),
-            from: first_hour(report).map(|hour| hour.to_string()),
-            to: report.rows.iter().map(|row| row.hour).max().map(|hour| hour.to_string()),
+            from: span.map(|(first, _)| first.to_string()),
+            to: span.map(|(_, last)| last.to_string()),
             inserted: appended.usage.inserted,
             changed: appended.usage.changed,
             unchanged: appended.usage.unchanged,
-            equal_duplicates: report.equal_duplicates,
-            jobs_without_gpus: report.jobs_without_gpus,
-            capacity_rows: report.capacity.len(),
+            equal_duplicates: read.equal_duplicates,
+            jobs_without_gpus: read.jobs_without_gpus,
+            capacity_rows: read.capacity.len(),
             zero_hours: 0,
-            skipped: report.skipped.iter().map(skipped_line).collect(),
+            skipped: read.skipped.iter().map(skipped_line).collect(),
             pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
             source: None,
+            records: None,
         }
     }
 }
@@ -316,6 +326,9 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     if let Some(source) = &summary.source {
         source.note();
     }
+    if let Some(records) = &summary.records {
+        records.note();
+    }
     for cluster in &summary.clusters {
         calendar::warn(&cluster.name, cluster.calendar_warning.as_deref());
     }
@@ -327,9 +340,10 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
     let (from, to) = (summary.from.as_deref().unwrap_or("-"), summary.to.as_deref().unwrap_or("-"));
     say(format_args!("{series} series from {from} to {to}"));
     say(format_args!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged"));
-    match &summary.source {
-        Some(source) => source.tell(),
-        None => say(format_args!(
+    match (&summary.source, &summary.records) {
+        (Some(source), _) => source.tell(),
+        (None, Some(records)) => records.tell(),
+        (None, None) => say(format_args!(
             "in the file: {equal_duplicates} equal duplicates, {} bad rows skipped",
             summary.skipped.len()
         )),

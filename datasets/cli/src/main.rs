@@ -6,9 +6,11 @@ mod check;
 mod describe;
 mod error;
 mod export;
+mod gathered;
 mod generate;
 mod ingest;
 mod panel;
+mod slurm;
 mod source;
 mod source_flags;
 

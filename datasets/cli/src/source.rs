@@ -140,7 +140,7 @@ fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
 }
 
 /// Leaves out the first row of a pool where it repeats the stored capacity.
-async fn new_capacity(store: &dyn Store, rows: Vec<CapacityRow>) -> Result<Vec<CapacityRow>, StoreError> {
+pub async fn new_capacity(store: &dyn Store, rows: Vec<CapacityRow>) -> Result<Vec<CapacityRow>, StoreError> {
     let mut new: Vec<CapacityRow> = Vec::with_capacity(rows.len());
     let mut last = None;
     for row in rows {

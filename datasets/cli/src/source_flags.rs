@@ -5,9 +5,10 @@ use vocab::HourStart;
 
 /// Flags of `--format prometheus`.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "With --format prometheus")]
+#[command(next_help_heading = "With --format prometheus (--from, --until and --timeout with slurm, too)")]
 pub struct SourceFlags {
-    /// First hour [default: 35 days before --until, or the first hour of the source]
+    /// First hour [default: 35 days before --until, or the first hour of the source; for a file of slurm, the first from which
+    /// no job is missing]
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub from: Option<HourStart>,
     /// End: hours before this one [default: the present hour, which is not over]
@@ -47,12 +48,17 @@ pub struct SourceFlags {
     /// Authority certificates (PEM) for an https URL [default: those that the machine trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Timeout of one answer [default: 30]
+    /// Timeout of one answer [default: 30; for slurm 300]
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
 }
 
 impl SourceFlags {
+    /// The flags that were given and have no meaning for slurm.
+    pub fn given_without_slurm(&self) -> Vec<&'static str> {
+        self.given().into_iter().filter(|flag| !["--from", "--until", "--timeout"].contains(flag)).collect()
+    }
+
     /// The flags that were given.
     pub fn given(&self) -> Vec<&'static str> {
         let all = [

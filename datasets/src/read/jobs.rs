@@ -1,9 +1,31 @@
 //! Shared parts of job lists.
 
-use super::{ReadError, ReadOptions, ReadReport};
+use super::table::{Extra, Table};
+use super::{ReadError, ReadOptions, ReadReport, gfs_tasks, philly_tasks};
 use crate::sweep;
 use std::path::Path;
-use vocab::Task;
+use vocab::{Task, UnixSeconds};
+
+/// A column that the list of Philly has, and that of the GFS trace has not.
+const OF_PHILLY: &str = "num_gpu";
+
+/// Reads a job list of the GFS trace or of Philly, which its header tells; times count from `epoch`. A file with another header is
+/// refused as a list of the GFS trace.
+///
+/// # Errors
+/// As [`gfs_tasks`] or [`philly_tasks`].
+pub fn job_list(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Result<(Vec<Task>, ReadReport), ReadError> {
+    if names_gpu_model(file)? { gfs_tasks(file, epoch, options) } else { philly_tasks(file, epoch, options) }
+}
+
+/// Whether the jobs of a list name their GPU model: those of Philly do not.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn names_gpu_model(file: &Path) -> Result<bool, ReadError> {
+    let table = Table::open(file, &[], Extra::Ignored)?;
+    Ok(!table.header().iter().any(|column| column == OF_PHILLY))
+}
 
 /// The jobs of a list, and their hourly HP demand.
 #[derive(Debug)]

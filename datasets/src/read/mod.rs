@@ -30,7 +30,7 @@ pub use days::{DayFault, days, days_csv};
 pub use gfs_jobs::{GFS_JOB_COLUMNS, gfs_jobs, gfs_tasks};
 pub use helios::{helios, helios_minutes};
 pub use ical::EventFault;
-pub use jobs::Jobs;
+pub use jobs::{Jobs, job_list, names_gpu_model};
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
 pub use options::ReadOptions;
@@ -39,8 +39,10 @@ pub use philly::{
     LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_deadlines, philly_models, philly_tasks,
 };
 pub use power::{PowerRow, Powered, power};
-pub use usage::usage;
+pub use usage::{RowSink, each_usage, usage};
+pub use zero_hours::ZeroHours;
 
+use crate::spool::Conflict;
 use crate::sweep::SweepError;
 use crate::time::TimeError;
 use std::path::PathBuf;
@@ -74,6 +76,10 @@ pub enum RowFault {
     Fields { expected: u64, found: u64 },
     #[error("not UTF-8 text: save the file as UTF-8")]
     NotText,
+    #[error("row group {row_group}, {fault}")]
+    InGroup { row_group: usize, fault: Box<RowFault> },
+    #[error("column {column}: no value: fill it, or leave the row out")]
+    NoValue { column: &'static str },
     #[error("column {column}: {fault}")]
     Amount { column: String, fault: AmountError },
     #[error("column {column}: {text:?} is not a whole number of at least {least}")]
@@ -119,6 +125,33 @@ pub enum RowFault {
     Day(#[from] DayFault),
     #[error("{series} has {second} GPUs for {hour} here and {first} GPUs at row {first_row}: keep one of them")]
     Conflict { series: Box<SeriesId>, hour: HourStart, first_row: u64, first: MilliGpus, second: MilliGpus },
+    #[error(
+        "{series} has {second} GPUs for {hour} here and {first} GPUs in {}, row {first_row}: keep one of them",
+        first_file.display()
+    )]
+    ConflictOfFiles {
+        series: Box<SeriesId>,
+        hour: HourStart,
+        first_file: PathBuf,
+        first_row: u64,
+        first: MilliGpus,
+        second: MilliGpus,
+    },
+}
+
+impl RowFault {
+    /// The fault of the second of two rows that contradict each other; `files` are those that were read.
+    #[must_use]
+    pub fn conflict(conflict: &Conflict, files: &[PathBuf]) -> Self {
+        let Conflict { series, hour, first: (first_place, first), second: (place, second) } = conflict;
+        let (series, hour) = (Box::new(series.clone()), *hour);
+        let (first_row, first, second) = (first_place.row, *first, *second);
+        if first_place.file == place.file {
+            return Self::Conflict { series, hour, first_row, first, second };
+        }
+        let first_file = files.get(first_place.file as usize).cloned().unwrap_or_default();
+        Self::ConflictOfFiles { series, hour, first_file, first_row, first, second }
+    }
 }
 
 /// Why a file could not be read.

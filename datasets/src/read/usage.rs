@@ -2,10 +2,11 @@
 
 use super::ledger::Ledger;
 use super::table::{Extra, Row, Table};
-use super::{ReadError, ReadOptions, ReadReport, RowFault};
+use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
 use crate::time;
+use std::collections::HashMap;
 use std::path::Path;
-use vocab::{ClusterName, GpuModel, Organization, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, GpuModel, HourStart, Organization, PoolId, SeriesId, UsageRow};
 
 const COLUMNS: [&str; 5] = ["hour", "cluster", "gpu_model", "organization", "demand_gpus"];
 
@@ -36,24 +37,79 @@ const COLUMNS: [&str; 5] = ["hour", "cluster", "gpu_model", "organization", "dem
 pub fn usage(file: &Path, options: &ReadOptions) -> Result<ReadReport, ReadError> {
     let mut report = ReadReport::default();
     let mut ledger = Ledger::default();
-    let mut table = Table::open(file, &COLUMNS, Extra::Refused)?;
-    table.each(options, &mut report.skipped, |row| ledger.add(parse(row, options)?, row.number()))?;
-    if ledger.is_empty() && report.skipped.is_empty() {
+    let rows = each_usage(file, options, &mut report.skipped, &mut |row, number| ledger.add(row.clone(), number))?;
+    if rows == 0 {
         return Err(ReadError::NoRows { file: file.to_owned() });
     }
     ledger.finish(&mut report);
     Ok(report)
 }
 
-fn parse(row: &Row<'_>, options: &ReadOptions) -> Result<UsageRow, RowFault> {
-    let column = || "hour".to_owned();
-    let at = time::parse(row.text("hour"), options.calendar.zone())
-        .map_err(|fault| RowFault::Time { column: column(), fault })?;
-    let hour = vocab::HourStart::from_unix_s(at.get()).map_err(|fault| RowFault::Hour { column: column(), fault })?;
-    let pool = PoolId {
-        cluster: row.name("cluster", ClusterName::parse)?,
-        gpu_model: row.name("gpu_model", GpuModel::parse)?,
-    };
-    let organization = row.name("organization", Organization::parse)?;
-    Ok(UsageRow { series: SeriesId { pool, organization }, hour, demand: row.gpus("demand_gpus")? })
+/// Receives a row and its number.
+pub type RowSink<'a> = &'a mut dyn FnMut(&UsageRow, u64) -> Result<(), RowFault>;
+
+/// Passes the rows of such a file on, one after the other: a file may hold more than memory does. Answers how many rows it has, bad
+/// ones among them; those go to `skipped` where they may be skipped. A row with the hour of another one is passed on, too.
+///
+/// # Errors
+/// The file cannot be read, its header is another one, or (unless bad rows may be skipped) a row is bad.
+pub fn each_usage(
+    file: &Path,
+    options: &ReadOptions,
+    skipped: &mut Vec<SkippedRow>,
+    take: RowSink<'_>,
+) -> Result<u64, ReadError> {
+    let mut texts = Texts::default();
+    let mut table = Table::open(file, &COLUMNS, Extra::Refused)?;
+    table.each(options, skipped, |row| {
+        let hour = texts.hour(row.text("hour"), options)?;
+        let series = texts.series(row)?;
+        take(&UsageRow { series, hour, demand: row.gpus("demand_gpus")? }, row.number())
+    })
+}
+
+/// Texts that were read before: rows repeat their hour or their series.
+#[derive(Default)]
+struct Texts {
+    hours: HashMap<String, HourStart>,
+    series: HashMap<String, SeriesId>,
+    key: String,
+}
+
+/// Hours that are remembered at most: 45 years of them.
+const HOURS_KNOWN: usize = 400_000;
+
+impl Texts {
+    fn hour(&mut self, text: &str, options: &ReadOptions) -> Result<HourStart, RowFault> {
+        if let Some(known) = self.hours.get(text) {
+            return Ok(*known);
+        }
+        let column = || "hour".to_owned();
+        let at =
+            time::parse(text, options.calendar.zone()).map_err(|fault| RowFault::Time { column: column(), fault })?;
+        let hour = HourStart::from_unix_s(at.get()).map_err(|fault| RowFault::Hour { column: column(), fault })?;
+        if self.hours.len() < HOURS_KNOWN {
+            self.hours.insert(text.to_owned(), hour);
+        }
+        Ok(hour)
+    }
+
+    fn series(&mut self, row: &Row<'_>) -> Result<SeriesId, RowFault> {
+        self.key.clear();
+        for column in ["cluster", "gpu_model", "organization"] {
+            self.key.push_str(row.text(column));
+            // Stands in no name.
+            self.key.push('\u{1f}');
+        }
+        if let Some(known) = self.series.get(&self.key) {
+            return Ok(known.clone());
+        }
+        let pool = PoolId {
+            cluster: row.name("cluster", ClusterName::parse)?,
+            gpu_model: row.name("gpu_model", GpuModel::parse)?,
+        };
+        let series = SeriesId { pool, organization: row.name("organization", Organization::parse)? };
+        self.series.insert(self.key.clone(), series.clone());
+        Ok(series)
+    }
 }

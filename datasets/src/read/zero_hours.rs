@@ -2,26 +2,51 @@
 
 use super::ReadReport;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{ClusterName, HourStart, SeriesId};
+use vocab::{ClusterName, HourStart, MilliGpus, SeriesId};
+
+/// Finds the hours in which every organization of a cluster is at zero, of rows in any order. A cluster with a single
+/// organization has none: its zeros may be demand.
+#[derive(Debug, Default)]
+pub struct ZeroHours {
+    organizations: BTreeMap<ClusterName, BTreeSet<SeriesId>>,
+    is_zero: BTreeMap<ClusterName, BTreeMap<HourStart, bool>>,
+}
+
+impl ZeroHours {
+    /// Adds a row; those of the pool's own peak say nothing.
+    pub fn add(&mut self, series: &SeriesId, hour: HourStart, demand: MilliGpus) {
+        if series.is_pool_peak() {
+            return;
+        }
+        let cluster = &series.pool.cluster;
+        if !self.organizations.get(cluster).is_some_and(|known| known.contains(series)) {
+            self.organizations.entry(cluster.clone()).or_default().insert(series.clone());
+            self.is_zero.entry(cluster.clone()).or_default();
+        }
+        if let Some(hours) = self.is_zero.get_mut(cluster) {
+            *hours.entry(hour).or_insert(true) &= demand.is_zero();
+        }
+    }
+
+    /// The hours, by cluster.
+    #[must_use]
+    pub fn finish(self) -> BTreeSet<(ClusterName, HourStart)> {
+        let has_several = |cluster: &ClusterName| self.organizations.get(cluster).is_some_and(|names| names.len() > 1);
+        let of_cluster = |(cluster, hours): (&ClusterName, &BTreeMap<HourStart, bool>)| {
+            let zero = hours.iter().filter(|(_, is_zero)| **is_zero).map(|(hour, _)| (cluster.clone(), *hour));
+            zero.collect::<Vec<_>>()
+        };
+        self.is_zero.iter().filter(|(cluster, _)| has_several(cluster)).flat_map(of_cluster).collect()
+    }
+}
 
 impl ReadReport {
     /// Leaves out all rows of the hours in which every organization of a cluster is at zero, for a trace that is known to
-    /// have zeros where its recorder failed. A cluster with a single organization keeps its rows: its zeros may be demand.
-    /// Answers the number of hours that were left out, over all clusters.
+    /// have zeros where its recorder failed. Answers the number of hours that were left out, over all clusters.
     pub fn leave_out_zero_hours(&mut self) -> usize {
-        let mut organizations: BTreeMap<&ClusterName, BTreeSet<&SeriesId>> = BTreeMap::new();
-        let mut is_zero: BTreeMap<(&ClusterName, HourStart), bool> = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| !row.series.is_pool_peak()) {
-            let cluster = &row.series.pool.cluster;
-            organizations.entry(cluster).or_default().insert(&row.series);
-            *is_zero.entry((cluster, row.hour)).or_insert(true) &= row.demand.is_zero();
-        }
-        let has_several = |cluster: &ClusterName| organizations.get(cluster).is_some_and(|names| names.len() > 1);
-        let gaps: BTreeSet<(ClusterName, HourStart)> = is_zero
-            .iter()
-            .filter(|((cluster, _), is_zero)| **is_zero && has_several(cluster))
-            .map(|((cluster, hour), _)| ((*cluster).clone(), *hour))
-            .collect();
+        let mut zero_hours = ZeroHours::default();
+        self.rows.iter().for_each(|row| zero_hours.add(&row.series, row.hour, row.demand));
+        let gaps = zero_hours.finish();
         if !gaps.is_empty() {
             self.rows.retain(|row| !gaps.contains(&(row.series.pool.cluster.clone(), row.hour)));
         }

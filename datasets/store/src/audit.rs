@@ -68,7 +68,7 @@ impl AuditOf {
                 r#"DELETE FROM audit WHERE id IN (
                        SELECT id FROM audit
                        WHERE at < $1 AND action = 'PUT /v1/pools/{id}/state'
-                         AND (detail_json IS NULL OR detail_json LIKE '{"state":%')
+                         AND (detail_json IS NULL OR detail_json LIKE '{"state":%' OR detail_json LIKE '{"hp_jobs":%')
                        ORDER BY at, id LIMIT $2)"#
             }
         }

@@ -118,6 +118,12 @@ pub enum StoreError {
         /// The value of a later row.
         second: MilliGpus,
     },
+    /// The rows of an append cannot be read.
+    #[error("the rows to append cannot be read: {reason}")]
+    NoBatch {
+        /// The cause.
+        reason: String,
+    },
     /// A value that the database cannot hold.
     #[error("{what} {value} is out of the range of the database")]
     OutOfRange {

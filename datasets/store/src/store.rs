@@ -3,7 +3,7 @@
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore,
     LearnedStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
-    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StartStore, StoreError, TokenStore, UsageStore,
+    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use std::fmt;
@@ -39,7 +39,6 @@ pub trait Store:
     + EtaStore
     + LedgerStore
     + LearnedStore
-    + StartStore
     + LeaseStore
     + JournalStore
     + NodeStore

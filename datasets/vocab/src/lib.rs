@@ -6,6 +6,7 @@
 mod amount;
 mod forecast;
 mod ids;
+mod job;
 mod node;
 mod overrides;
 mod pool;
@@ -21,6 +22,7 @@ pub use ids::{
     CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
     addressable, visible,
 };
+pub use job::{HpJob, hp_gpus};
 pub use node::Node;
 pub use overrides::{Override, OverrideId, OverrideKind};
 pub use pool::{CapacityRow, Outcome, OutcomeKind, PlacedBy, PoolState, spot_of_at_least};

@@ -53,7 +53,7 @@ impl Blend {
         if rows.is_empty() {
             return Err(PredictError::OtherLookback { have: 0, need: self.lookback_hours });
         }
-        let predicted = self.coalitions(&own, &rows)?;
+        let predicted = self.coalitions(&own, &rows);
         let scale_gpus = scales[0].scale_gpus;
         let steps = (0..self.horizon.steps()).map(|step| taken_apart(&predicted, step, scale_gpus)).collect();
         Ok(Explanation { forecast, last_gpus: window.last_gpus(), steps })
@@ -61,7 +61,7 @@ impl Blend {
 
     /// The prediction of the model, on average over `rows`, where the groups in the bits of a coalition are `own`:
     /// `[coalition][step × OUTPUTS]`.
-    fn coalitions(&self, own: &[f32], rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
+    fn coalitions(&self, own: &[f32], rows: &[f32]) -> Vec<Vec<f64>> {
         let groups = self.features.groups();
         let number = |group: FeatureGroup| FeatureGroup::ALL.iter().position(|one| *one == group).unwrap_or(0);
         let bits: Vec<u32> = groups.iter().map(|group| 1 << number(*group)).collect();
@@ -75,8 +75,8 @@ impl Blend {
                     }
                 }
             }
-            let predicted = self.say(&mixed)?;
-            Ok(predicted.iter().map(|column| column.iter().sum::<f64>() / count).collect())
+            let predicted = self.say(&mixed);
+            predicted.iter().map(|column| column.iter().sum::<f64>() / count).collect()
         };
         (0..1_u32 << GROUPS).map(of_coalition).collect()
     }

@@ -24,6 +24,8 @@ pub struct Settings {
     pub without: Option<FeatureGroup>,
     /// Steps of a longer horizon share forests and heads of the network in groups; up to here each has its own.
     pub steps_alone: usize,
+    /// Of a far group of steps every so many at most are answered by trees and network; those in between lie on a curve through them.
+    pub stride_most: usize,
 }
 
 impl Settings {
@@ -34,6 +36,7 @@ impl Settings {
         history_hours_least: Features::HISTORY_HOURS_LEAST,
         without: None,
         steps_alone: 8,
+        stride_most: 4,
     };
 }
 
@@ -81,6 +84,7 @@ impl Settings {
             below_one("lesson.memory", lesson.memory),
             count("lesson.rows_per_epoch", lesson.rows_per_epoch),
             count("steps_alone", self.steps_alone),
+            count("stride_most", self.stride_most),
         ];
         match all.into_iter().find(|(_, _, good, _)| !good) {
             Some((field, value, _, must)) => Err(BadSetting { field, value, must }),
@@ -108,7 +112,7 @@ impl Blend {
         let series = sized_series(what)?;
         let settings = &what.settings;
         let (horizon, lookback_hours) = (what.spec.horizon, what.spec.lookback_hours);
-        let step_groups = StepGroups::of(horizon, settings.steps_alone);
+        let step_groups = StepGroups::of(horizon, settings.steps_alone, settings.stride_most);
         let features = Features::new(lookback_hours, horizon, step_groups.clone()).without(settings.without);
         let ground = Ground { what, features: &features, series: &series };
         let learn = ground.lessons(&features, what.split.train)?;
@@ -197,7 +201,7 @@ impl Ground<'_> {
             Ok(grow(seed, &learn, Some(&validate), None))
         };
         let groups = side_by_side(groups.len(), of_group).into_iter().collect::<Result<Vec<_>, FitError>>()?;
-        Ok(Forests::joined(groups))
+        Ok(Forests::joined(groups, self.features.target_columns()))
     }
 
     fn network(&self, learn: &Samples, validate: Option<&Samples>, epochs: &[usize]) -> Result<Network, FitError> {

@@ -4,6 +4,7 @@
 //! learned nothing says "the last value stays", and large and small organizations teach each other. They err in different
 //! ways: trees cut, the network bends; their mean is better than either (ARCHITECTURE.md has the figures).
 
+mod answers;
 mod explain;
 mod fit;
 #[cfg(test)]
@@ -17,15 +18,16 @@ use crate::network::{Network, Sizes};
 use crate::predict::{Predict, PredictError};
 use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::side_by_side::side_by_side;
-use crate::trees::Forests;
+use crate::trees::{Forests, TargetColumns};
 use datasets::window::Window;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
+use std::ops::Bound;
 use vocab::{DemandForecast, ForecastOrigin, HorizonHours, SeriesId, StepForecast};
 
 /// A deviation below this is no deviation; the scorer floors at the same value.
 const LEAST_STDDEV_GPUS: f64 = 1e-3;
-/// Rows of targets that are answered at once, where steps are grouped: enough to be quick, few enough for small memory.
-const TARGETS_AT_ONCE: usize = 8_192;
+/// Windows that are answered at once: enough to be quick, few enough for small memory.
+const WINDOWS_AT_ONCE: usize = 512;
 
 /// Which parts a blend has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,8 +47,6 @@ pub struct Blend {
     lookback_hours: usize,
     /// Of rows of windows.
     features: Features,
-    /// Of the rows that trees and network answer; where each step stands alone, the same.
-    answered: Features,
     /// Place by size and deviation in GPUs of each series.
     series: BTreeMap<SeriesId, (usize, f64)>,
     /// The deviations alone, by place.
@@ -82,10 +82,10 @@ impl Blend {
     /// Hours of history that a series needs.
     pub const HISTORY_HOURS_LEAST: usize = Features::HISTORY_HOURS_LEAST;
 
-    /// How many features the rows have that trees split by.
+    /// The features that trees split by.
     #[must_use]
-    pub fn features_of(lookback_hours: usize, horizon: HorizonHours, step_groups: &StepGroups) -> usize {
-        Features::new(lookback_hours, horizon, step_groups.clone()).of_one_target().count()
+    pub fn columns_of(lookback_hours: usize, horizon: HorizonHours, step_groups: &StepGroups) -> TargetColumns {
+        Features::new(lookback_hours, horizon, step_groups.clone()).target_columns()
     }
 
     /// Sizes of the networks of such a model.
@@ -102,8 +102,7 @@ impl Blend {
         let scales_gpus = series.iter().map(|(_, scale)| *scale).collect();
         let series = series.into_iter().enumerate().map(|(place, (id, scale))| (id, (place, scale))).collect();
         let features = Features::new(lookback_hours, horizon, step_groups).without(without);
-        let answered = features.of_one_target();
-        Self { horizon, lookback_hours, features, answered, series, scales_gpus, forests, network, network_share }
+        Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share }
     }
 
     /// Copies of the parts, to be saved.
@@ -136,9 +135,9 @@ impl Blend {
     fn rows<'a>(&self, windows: &[Window<'a>]) -> Result<(Vec<f32>, Vec<Scale<'a>>), PredictError> {
         let mut rows = Vec::with_capacity(windows.len() * self.features.count());
         let mut scales = Vec::with_capacity(windows.len());
+        let mut known = Known { series: &self.series, rest: None };
         for window in windows {
-            let known = self.series.get(window.series).copied();
-            let (place, scale_gpus) = known.unwrap_or_else(|| self.stand_in(window));
+            let (place, scale_gpus) = known.find(window.series).unwrap_or_else(|| self.stand_in(window));
             let have = window.demand_gpus.len();
             if !(self.least_hours()..=self.lookback_hours).contains(&have) {
                 return Err(PredictError::OtherLookback { have, need: self.lookback_hours });
@@ -150,53 +149,26 @@ impl Blend {
     }
 
     /// The joint prediction of the parts: `[step × OUTPUTS][row]`.
-    fn say(&self, rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
+    fn say(&self, rows: &[f32]) -> Vec<Vec<f64>> {
         if !self.features.step_groups().is_empty() {
             return self.say_by_groups(rows);
         }
         let trees = self.forests.as_ref().map(|forests| forests.say(rows, self.features.count()));
-        let network = self.network.as_ref().map(|network| network.say(rows, &self.features)).transpose()?;
-        Ok(self.mixed(trees, network, self.horizon.steps() * OUTPUTS))
+        let network = self.network.as_ref().map(|network| network.say(rows, &self.features));
+        let (mut trees, mut network) = (trees.into_iter().flatten(), network.into_iter().flatten());
+        let step = |_| {
+            let of_trees: Vec<Vec<f64>> = trees.by_ref().take(OUTPUTS).collect();
+            self.mixed(Some(of_trees).filter(|trees| !trees.is_empty()), network.next())
+        };
+        (0..self.horizon.steps()).flat_map(step).collect()
     }
 
-    /// The same where steps are grouped: rows of targets, a block of windows and a group at a time.
-    fn say_by_groups(&self, rows: &[f32]) -> Result<Vec<Vec<f64>>, PredictError> {
-        let (width, count) = (self.features.count(), rows.len() / self.features.count());
-        let mut jobs = Vec::new();
-        for (group, steps) in self.features.step_groups().ranges().iter().enumerate() {
-            let block = (TARGETS_AT_ONCE / steps.len()).max(1);
-            jobs.extend((0..count).step_by(block).map(|from| (group, steps, from..(from + block).min(count))));
-        }
-        let answers = side_by_side(jobs.len(), |job| {
-            let (group, steps, windows) = &jobs[job];
-            let mut targets = Vec::with_capacity(windows.len() * steps.len() * self.answered.count());
-            for step in (*steps).clone() {
-                let rows = rows[windows.start * width..windows.end * width].chunks_exact(width);
-                rows.for_each(|row| self.features.pick(row, step, &mut targets));
-            }
-            let trees = self.forests.as_ref();
-            let trees = trees.map(|forests| forests.say_of_group(*group, &targets, self.answered.count()));
-            let network = self.network.as_ref();
-            let network = network.map(|network| network.say_of_group(*group, &targets, &self.answered)).transpose()?;
-            Ok::<_, PredictError>(self.mixed(trees, network, OUTPUTS))
-        });
-        let mut all = vec![vec![0.0; count]; self.horizon.steps() * OUTPUTS];
-        for ((_, steps, windows), answers) in jobs.iter().zip(answers) {
-            for (output, answers) in answers?.into_iter().enumerate() {
-                for (step, answers) in (*steps).clone().zip(answers.chunks_exact(windows.len())) {
-                    all[step * OUTPUTS + output][windows.clone()].copy_from_slice(answers);
-                }
-            }
-        }
-        Ok(all)
-    }
-
-    /// The weighted mean of both parts, `[output][row]`; the network answers row by row.
-    fn mixed(&self, trees: Option<Vec<Vec<f64>>>, network: Option<Vec<f32>>, outputs: usize) -> Vec<Vec<f64>> {
+    /// The weighted mean of both parts for one step, `[output][row]`; the network answers row by row.
+    fn mixed(&self, trees: Option<Vec<Vec<f64>>>, network: Option<Vec<f32>>) -> Vec<Vec<f64>> {
         let Some(network) = network else { return trees.unwrap_or_default() };
         let mixed = |output: usize| {
-            let of_network = network.iter().skip(output).step_by(outputs).copied().map(f64::from);
-            let share = self.network_share[output % OUTPUTS];
+            let of_network = network.iter().skip(output).step_by(OUTPUTS).copied().map(f64::from);
+            let share = self.network_share[output];
             match &trees {
                 None => of_network.collect(),
                 Some(trees) => {
@@ -204,7 +176,25 @@ impl Blend {
                 }
             }
         };
-        (0..outputs).map(mixed).collect()
+        (0..OUTPUTS).map(mixed).collect()
+    }
+}
+
+/// Finds series one after the other: mostly it is the one after the last.
+struct Known<'a> {
+    series: &'a BTreeMap<SeriesId, (usize, f64)>,
+    rest: Option<btree_map::Range<'a, SeriesId, (usize, f64)>>,
+}
+
+impl Known<'_> {
+    fn find(&mut self, id: &SeriesId) -> Option<(usize, f64)> {
+        if let Some((_, known)) = self.rest.as_mut().and_then(Iterator::next).filter(|(next, _)| *next == id) {
+            return Some(*known);
+        }
+        let mut rest = self.series.range::<SeriesId, _>((Bound::Included(id), Bound::Unbounded));
+        let found = rest.next().filter(|(next, _)| *next == id).map(|(_, known)| *known);
+        self.rest = found.map(|_| rest);
+        found
     }
 }
 
@@ -252,8 +242,17 @@ impl Predict for Blend {
     }
 
     fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
+        let blocks: Vec<_> = windows.chunks(WINDOWS_AT_ONCE).collect();
+        let forecasts = side_by_side(blocks.len(), |block| self.of_block(blocks[block]));
+        Ok(forecasts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    }
+}
+
+impl Blend {
+    /// The forecasts of a few windows.
+    fn of_block(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
         let (rows, scales) = self.rows(windows)?;
-        let predicted = self.say(&rows)?;
+        let predicted = self.say(&rows);
         let forecast = |(row, scale): (usize, &Scale<'_>)| {
             let step = |step: &[Vec<f64>]| scale.step(std::array::from_fn(|output| step[output][row]));
             let steps = predicted.chunks_exact(OUTPUTS).map(step).collect();

@@ -141,8 +141,9 @@ pub fn bounds(
         correlation: correlation(forecasts, aggregation, calibration),
     };
     let mut bounds: Vec<PoolBound> = Vec::with_capacity(offered.len());
+    let totals = aggregator.totals(offered.last().map_or(0, |longest| longest.steps()));
     for &hours in offered {
-        let mut bound = aggregator.bound(hours)?;
+        let mut bound = aggregator.bound(hours, &totals)?;
         if let Some(shorter) = bounds.last().filter(|shorter| shorter.bound_gpus > bound.bound_gpus) {
             bound.raised_from_gpus = Some(bound.bound_gpus);
             bound.bound_gpus = shorter.bound_gpus;
@@ -175,12 +176,18 @@ struct Aggregator<'a> {
 }
 
 impl Aggregator<'_> {
-    fn bound(&self, hours: HorizonHours) -> Result<PoolBound, BoundError> {
+    /// Totals of so many steps, or of those that all forecasts have.
+    fn totals(&self, steps: usize) -> Vec<StepTotal> {
+        let have = self.forecasts.iter().map(|forecast| forecast.steps().len()).min().unwrap_or(steps);
+        (0..steps.min(have)).map(|step| self.total(step)).collect()
+    }
+
+    fn bound(&self, hours: HorizonHours, totals: &[StepTotal]) -> Result<PoolBound, BoundError> {
         if let Some(short) = self.forecasts.iter().find(|forecast| forecast.steps().len() < hours.steps()) {
             return Err(BoundError::ShortForecast { hours, have: short.steps().len() });
         }
         let shares: Vec<_> = self.forecasts.iter().map(|forecast| share(forecast, hours, self.rate)).collect();
-        let totals: Vec<_> = (0..hours.steps()).map(|step| self.total(step)).collect();
+        let totals = totals[..hours.steps()].to_vec();
         let mut multiplier = self.multiplier(hours);
         let (mut bound_gpus, mut step) = match multiplier {
             None => (shares.iter().map(|share| share.bound_gpus).sum(), None),

@@ -143,11 +143,9 @@ impl Correlations {
     #[must_use]
     pub fn variance(&self, stddevs: &[f64]) -> f64 {
         let size = self.known.len();
-        let row = |(k, place): (usize, &usize)| {
-            let row = self.matrix[k * size..(k + 1) * size].iter();
-            stddevs[*place] * row.zip(&self.known).map(|(r, other)| r * stddevs[*other]).sum::<f64>()
-        };
-        let among_known: f64 = self.known.iter().enumerate().map(row).sum();
+        let known: Vec<f64> = self.known.iter().map(|place| stddevs[*place]).collect();
+        let row = |(k, stddev): (usize, &f64)| stddev * dot(&self.matrix[k * size..(k + 1) * size], &known);
+        let among_known: f64 = known.iter().enumerate().map(row).sum();
         if self.unknown.is_empty() {
             return among_known;
         }
@@ -156,6 +154,17 @@ impl Correlations {
         let new = sum(&self.unknown);
         among_known + squares + self.mean * (new.powi(2) - squares) + 2.0 * self.mean * new * sum(&self.known)
     }
+}
+
+/// The sum of products, in sums of their own that a processor adds side by side.
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (ones, others) = (one.chunks_exact(8), other.chunks_exact(8));
+    let rest: f64 = ones.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum();
+    for (ones, others) in ones.zip(others) {
+        sums.iter_mut().zip(ones.iter().zip(others)).for_each(|(sum, (a, b))| *sum += a * b);
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Of a pool with more organizations than this only so many, evenly spaced, are correlated, and the others are taken to do as

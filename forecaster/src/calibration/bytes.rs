@@ -1,26 +1,33 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 3 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
-//! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8 }
-//! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise f32 }, NaN: none
-//! │ hours × rates × { weight of each expert, size, outcomes, squares f64 } }
+//! "HRCAL" 4 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
+//! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 }
+//! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
+//! │ hours × { products, targets f64 } │ hours × rates × { weight of each expert, lost, outcomes f64 } }
 //! ```
 //!
-//! A state of format 2, which knew residual and total alone, is read: experts that need the others learn them again.
+//! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
+//! rise, weighed other experts, and had none on quantiles.
 
 use super::Calibrator;
-use super::experts::EXPERTS;
+use super::experts::{EXPERTS, LEARNED_RATES};
+use super::linear::{Linear, STORED_NUMBERS};
 use super::pool::{PoolState, Residual};
+use super::quantiles::{QuantileExperts, STORED_WEIGHTS};
 use super::residual::MISSING;
 use super::series::{LEVELS, SeriesState, recorded_steps};
 use crate::mixture::{Mixture, stored_numbers};
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
-/// With the number of the format at its end.
-const MAGIC: &[u8; 6] = b"HRCAL\x03";
-/// The format before, without experts.
-const MAGIC_BEFORE: &[u8; 6] = b"HRCAL\x02";
+const MAGIC: &[u8; 5] = b"HRCAL";
+/// Numbers of the formats: the one that is written, and those that are read, too.
+const FORMAT: u8 = 4;
+const FORMAT_WITH_RISES: u8 = 3;
+const FORMAT_OF_RESIDUALS: u8 = 2;
+/// Numbers of a mixture of format 3: six weights and three sums.
+const OLD_MIXTURE_NUMBERS: usize = 9;
 const NEVER: i64 = i64::MIN;
 
 /// Why bytes are no calibrator.
@@ -50,6 +57,7 @@ impl Calibrator {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
+        bytes.push(FORMAT);
         bytes.extend([self.horizon.get(), u8::from(self.is_correcting)]);
         bytes.extend(self.newest.map_or(NEVER, HourStart::unix_s).to_le_bytes());
         bytes.extend((self.series.len() as u32).to_le_bytes());
@@ -61,14 +69,17 @@ impl Calibrator {
             }
             bytes.push(u8::from(series.is_whole));
             bytes.extend(series.codes.iter().map(|code| code.cast_unsigned()));
+            bytes.extend(series.quantiles.weights().flat_map(f64::to_le_bytes));
+            bytes.extend(series.quantiles.rises_gpus().iter().copied().flat_map(f32::to_le_bytes));
         }
         bytes.extend((self.pools.len() as u32).to_le_bytes());
         for pool in &self.pools {
             put_pool(&mut bytes, &pool.id);
             for one in &pool.residuals {
-                let numbers = [one.above_sum, one.total, one.deviation_gpus, one.rise_gpus];
+                let numbers = [one.above_sum, one.total, one.deviation_gpus, one.rise_gpus, one.above_linear_gpus];
                 bytes.extend(numbers.into_iter().flat_map(f32::to_le_bytes));
             }
+            bytes.extend(pool.linear.iter().flat_map(Linear::numbers).flat_map(f64::to_le_bytes));
             let mixtures = pool.mixtures.iter().flatten().flat_map(Mixture::numbers);
             bytes.extend(mixtures.flat_map(f64::to_le_bytes));
         }
@@ -78,9 +89,11 @@ impl Calibrator {
     /// # Errors
     /// The bytes are not what [`Self::to_bytes`] writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CalibratorError> {
-        let now = bytes.strip_prefix(MAGIC).map(|rest| (rest, true));
-        let read = now.or_else(|| Some((bytes.strip_prefix(MAGIC_BEFORE)?, false)));
-        let (rest, has_experts) = read.ok_or(CalibratorError::OtherFormat)?;
+        let (format, rest) =
+            bytes.strip_prefix(MAGIC).and_then(<[u8]>::split_first).ok_or(CalibratorError::OtherFormat)?;
+        if !(FORMAT_OF_RESIDUALS..=FORMAT).contains(format) {
+            return Err(CalibratorError::OtherFormat);
+        }
         let mut reader = Reader { bytes: rest, len: bytes.len() };
         let hours = u64::from(reader.byte()?);
         let horizon = HorizonHours::new(hours).map_err(|_| reader.damaged("a horizon outside 1 to 168 h"))?;
@@ -91,7 +104,7 @@ impl Calibrator {
         };
         let steps = recorded_steps(horizon);
         for _ in 0..reader.count()? {
-            let series = reader.series(&steps)?;
+            let series = reader.series(&steps, *format)?;
             if calibrator.series.last().is_some_and(|before| before.id >= series.id) {
                 return Err(reader.damaged("series out of order"));
             }
@@ -102,7 +115,7 @@ impl Calibrator {
             calibrator.series.push(series);
         }
         for _ in 0..reader.count()? {
-            let pool = reader.pool_state(horizon, has_experts)?;
+            let pool = reader.pool_state(horizon, *format)?;
             if calibrator.pools.last().is_some_and(|before| before.id >= pool.id) {
                 return Err(reader.damaged("pools out of order"));
             }
@@ -185,7 +198,7 @@ impl<'a> Reader<'a> {
         Ok(PoolId { cluster, gpu_model })
     }
 
-    fn series(&mut self, steps: &[usize]) -> Result<SeriesState, CalibratorError> {
+    fn series(&mut self, steps: &[usize], format: u8) -> Result<SeriesState, CalibratorError> {
         let pool = self.pool()?;
         let name = Organization::parse(self.text()?).map_err(|_| self.damaged("no name of an organization"))?;
         let mut state = SeriesState::new(SeriesId { pool, organization: name }, steps);
@@ -199,42 +212,64 @@ impl<'a> Reader<'a> {
         if state.codes.iter().all(|code| *code == MISSING) {
             return Err(self.damaged("a series without residuals"));
         }
+        if format == FORMAT {
+            let weights = self.numbers::<STORED_WEIGHTS>()?;
+            let rises = state.quantiles.rises_gpus().iter().map(|_| self.array().map(f32::from_le_bytes));
+            let rises = rises.collect::<Result<Vec<_>, _>>()?;
+            state.quantiles = QuantileExperts::from_numbers(&weights, rises)
+                .ok_or_else(|| self.damaged("weights of quantiles that are no distribution"))?;
+        }
         Ok(state)
     }
 
-    fn pool_state(&mut self, horizon: HorizonHours, has_experts: bool) -> Result<PoolState, CalibratorError> {
+    fn pool_state(&mut self, horizon: HorizonHours, format: u8) -> Result<PoolState, CalibratorError> {
         let mut state = PoolState::new(self.pool()?, horizon);
         for place in 0..state.residuals.len() {
-            state.residuals[place] = self.residual(has_experts)?;
+            state.residuals[place] = self.residual(format)?;
         }
         if state.is_forgotten() {
             return Err(self.damaged("a pool without residuals"));
         }
-        if has_experts {
+        if format == FORMAT_WITH_RISES {
+            let rates = LEARNED_RATES.len() * state.mixtures.len();
+            self.take(rates * OLD_MIXTURE_NUMBERS * size_of::<f64>())?;
+        }
+        if format == FORMAT {
+            for linear in &mut state.linear {
+                let numbers = self.numbers::<STORED_NUMBERS>()?;
+                *linear = Linear::from_numbers(&numbers).ok_or_else(|| self.damaged("sums of rises that are none"))?;
+            }
             for mixture in state.mixtures.iter_mut().flatten() {
-                *mixture = self.mixture()?;
+                let numbers = self.numbers::<{ stored_numbers(EXPERTS) }>()?;
+                *mixture = Mixture::from_numbers(&numbers)
+                    .ok_or_else(|| self.damaged("weights of experts that are no distribution"))?;
             }
         }
         Ok(state)
     }
 
-    fn residual(&mut self, has_experts: bool) -> Result<Residual, CalibratorError> {
+    fn residual(&mut self, format: u8) -> Result<Residual, CalibratorError> {
         let mut number = || self.array().map(f32::from_le_bytes);
         let mut residual = Residual { above_sum: number()?, total: number()?, ..Residual::NONE };
-        if has_experts {
+        if format >= FORMAT_WITH_RISES {
             (residual.deviation_gpus, residual.rise_gpus) = (number()?, number()?);
         }
-        let Residual { above_sum, total, deviation_gpus, rise_gpus } = residual;
-        let is_infinite = [above_sum, total, deviation_gpus, rise_gpus].iter().any(|one| one.is_infinite());
-        if is_infinite || above_sum.is_nan() != total.is_nan() {
+        if format == FORMAT {
+            residual.above_linear_gpus = number()?;
+        }
+        let Residual { above_sum, total, deviation_gpus, rise_gpus, above_linear_gpus } = residual;
+        let all = [above_sum, total, deviation_gpus, rise_gpus, above_linear_gpus];
+        if all.iter().any(|one| one.is_infinite()) || above_sum.is_nan() != total.is_nan() {
             return Err(self.damaged("a residual that is not finite"));
         }
         Ok(residual)
     }
 
-    fn mixture(&mut self) -> Result<Mixture<EXPERTS>, CalibratorError> {
-        let numbers: Vec<f64> =
-            (0..stored_numbers(EXPERTS)).map(|_| self.array().map(f64::from_le_bytes)).collect::<Result<_, _>>()?;
-        Mixture::from_numbers(&numbers).ok_or_else(|| self.damaged("weights of experts that are no distribution"))
+    fn numbers<const N: usize>(&mut self) -> Result<[f64; N], CalibratorError> {
+        let mut numbers = [0.0; N];
+        for number in &mut numbers {
+            *number = f64::from_le_bytes(self.array()?);
+        }
+        Ok(numbers)
     }
 }

@@ -1,14 +1,17 @@
 //! Experts on the peak of a pool, and the mixture of what they state.
 //!
 //! No bound wins everywhere: on demand that is calm for days and then jumps, the last value and what it missed by say more than
-//! a model's centre (PROMISE §5). Each expert states a bound of the peak over 1, 2, … hours; [`Mixture`] weighs them by the
-//! pinball loss of what they stated, half by the pool's own outcomes and half by those of all pools of the cluster. A statement
-//! is judged by what was known when it was made: residuals of later issue times are left out.
+//! a model's centre (PROMISE §5). Each expert states a bound of the peak over 1, 2, … hours, calibrated on what it missed by over a
+//! week; [`Mixture`] weighs them by the pinball loss of what they stated, a quarter by the pool's own outcomes and the rest by
+//! those of all pools of the cluster. A statement is judged by what was known when it was made: residuals of later issue times
+//! are left out.
 
-use super::pool::{ConformalHours, Guess, Ranked, Residual, order_statistic};
+use super::conformal::ConformalHours;
+use super::pool::{Guess, Ranked, Residual, order_statistic};
 use super::residual::WINDOW_HOURS;
-use crate::mixture::{Mixture, Regrets};
+use crate::mixture::{Losses, Mixture};
 use crate::nearness;
+use crate::scores::pinball;
 use std::fmt;
 
 /// Experts on the peak of a pool.
@@ -22,25 +25,17 @@ pub enum Expert {
     LastValue,
     /// The same, rises near the hour of the day before others.
     LastValueNear,
-    /// The sum over organizations of their largest 0.9 quantile, as the model states it.
-    SumOfQuantiles,
-    /// The largest 0.9 quantile of their total as independent Gaussians, as the model states it.
-    IndependentTotal,
+    /// A rise linear in what the pool did lately ([`Linear`](super::linear::Linear)), and how far the peak was above it.
+    Linear,
 }
 
 /// How many experts there are.
-pub const EXPERTS: usize = 6;
+pub const EXPERTS: usize = 5;
 
 impl Expert {
     /// All experts, in the order of their numbers.
-    pub const ALL: [Self; EXPERTS] = [
-        Self::Conformal,
-        Self::ConformalNear,
-        Self::LastValue,
-        Self::LastValueNear,
-        Self::SumOfQuantiles,
-        Self::IndependentTotal,
-    ];
+    pub const ALL: [Self; EXPERTS] =
+        [Self::Conformal, Self::ConformalNear, Self::LastValue, Self::LastValueNear, Self::Linear];
 
     /// Name in answers.
     #[must_use]
@@ -50,8 +45,7 @@ impl Expert {
             Self::ConformalNear => "conformal-near-hour",
             Self::LastValue => "last-value",
             Self::LastValueNear => "last-value-near-hour",
-            Self::SumOfQuantiles => "sum-of-quantiles",
-            Self::IndependentTotal => "independent-total",
+            Self::Linear => "linear",
         }
     }
 }
@@ -63,19 +57,10 @@ impl fmt::Display for Expert {
 }
 
 /// Weights before any outcome. A uniform start among unequal experts costs more in a week than it gains (PROMISE §5).
-pub const PRIOR: [f64; EXPERTS] = [0.7, 0.06, 0.06, 0.06, 0.06, 0.06];
+pub const PRIOR: [f64; EXPERTS] = [0.4, 0.15, 0.15, 0.15, 0.15];
 
 /// Guarantee rates at which weights are learned; a rate in between uses those of the nearest one.
 pub const LEARNED_RATES: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.99];
-
-/// Bounds are stated a tenth of the way from p to 1 above p: weights follow the lower bounds while nothing happens, so that a mixture of
-/// bounds at p itself holds less often than each of them.
-const RAISED: f64 = 0.1;
-
-/// The level at which experts state the bounds of a mixture at `p`.
-pub const fn stated_level(p: f64) -> f64 {
-    p + RAISED * (1.0 - p)
-}
 
 /// The place of the learned rate nearest to `p`.
 pub fn nearest_rate(p: f64) -> usize {
@@ -119,40 +104,42 @@ pub struct Evidence<'a> {
     all: &'a [f32],
     /// The largest demand of the hour before the issue time.
     latest_gpus: Option<f64>,
+    /// Its linear rise.
+    linear_rise_gpus: Option<f64>,
     /// Residuals of half sum and half total, in GPUs, with their weights by hour of the day.
     near: Vec<(f32, f64)>,
     /// Rises above the last value, in GPUs, with the same weights.
     rises: Vec<(f32, f64)>,
+    /// Rises above the linear one, in GPUs.
+    above_linear: Vec<(f32, f64)>,
 }
 
 impl<'a> Evidence<'a> {
-    /// For the peak over `number` + 1 hours from the issue time in `slot`. `residuals` are those for so many hours, by slot;
-    /// those of slots that are `left_out` are not known yet.
+    /// For the peak over `number` + 1 hours from the issue time in `slot`. `residuals` are those for so many hours, by slot.
     pub fn new(
         residuals: impl Iterator<Item = (usize, Residual)>,
         (ranked, number, all): (&'a Ranked, usize, &'a [f32]),
         slot: usize,
-        latest_gpus: Option<f64>,
+        (latest_gpus, linear_rise_gpus): (Option<f64>, Option<f64>),
     ) -> Self {
-        let (mut near, mut rises) = (Vec::with_capacity(WINDOW_HOURS), Vec::with_capacity(WINDOW_HOURS));
+        let [mut near, mut rises, mut above_linear] = [(); 3].map(|()| Vec::with_capacity(WINDOW_HOURS));
         for (at, residual) in residuals {
             let weight = nearness::weight(at as f64 - slot as f64);
-            let gpus = residual.above_gpus(0.5);
-            if !gpus.is_nan() {
-                near.push((gpus, weight));
-            }
-            if !residual.rise_gpus.is_nan() {
-                rises.push((residual.rise_gpus, weight));
+            let of = [residual.above_gpus(0.5), residual.rise_gpus, residual.above_linear_gpus];
+            for (all, gpus) in [&mut near, &mut rises, &mut above_linear].into_iter().zip(of) {
+                if !gpus.is_nan() {
+                    all.push((gpus, weight));
+                }
             }
         }
-        near.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-        rises.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-        Self { ranked, number, all, latest_gpus, near, rises }
+        for all in [&mut near, &mut rises, &mut above_linear] {
+            all.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+        }
+        Self { ranked, number, all, latest_gpus, linear_rise_gpus, near, rises, above_linear }
     }
 
-    /// The bounds that the experts state for a mixture at `p`, in GPUs.
+    /// The bounds of the experts at `p`, in GPUs.
     pub fn statements(&self, guess: &Guess, p: f64) -> Statements {
-        let p = stated_level(p);
         let own = &self.ranked.sorted[self.number];
         let has_enough = |count: usize| count >= LEAST_RESIDUALS;
         let (_, _, above) = weighed(own, self.all, p);
@@ -161,13 +148,13 @@ impl<'a> Evidence<'a> {
             has_enough(of.len()).then(|| weighted_order_statistic(of, p, is_weighted))
         };
         let last = |is_weighted| Some(self.latest_gpus? + weighted(&self.rises, is_weighted)?);
+        let linear = || Some(self.latest_gpus? + self.linear_rise_gpus? + weighted(&self.above_linear, false)?);
         [
             has_enough(own.len()).then(conformal),
             weighted(&self.near, true).map(|above| guess.centre_gpus(0.5) + above),
             last(false),
             last(true),
-            Some(guess.sum_gpus),
-            Some(guess.total_gpus),
+            linear(),
         ]
         .map(|stated| stated.filter(|gpus| gpus.is_finite()))
     }
@@ -189,31 +176,25 @@ fn weighted_order_statistic(sorted: &[(f32, f64)], p: f64, is_weighted: bool) ->
     found.or(sorted.last()).map_or(0.0, |one| f64::from(one.0))
 }
 
-/// The derivative of the pinball loss at p by the bound: the excess share of what an outcome above it costs.
-fn slope(bound_gpus: f64, peak_gpus: f64, p: f64) -> f64 {
-    if peak_gpus > bound_gpus { -p } else { 1.0 - p }
-}
+/// Losses of the experts for one number of hours, at each of the [`LEARNED_RATES`].
+pub type RateLosses = [Losses<EXPERTS>; LEARNED_RATES.len()];
 
-/// Regrets of the mixtures of one number of hours, at each of the [`LEARNED_RATES`].
-pub type RateRegrets = [Regrets<EXPERTS>; LEARNED_RATES.len()];
-
-/// The regrets of one outcome at each learned rate, in usual sizes and as the part of one of `overlap` outcomes that share the same
+/// The losses of one outcome at each learned rate, in usual ones and as the part of one of `overlap` outcomes that share the same
 /// hours; `statements` are those at each rate.
-pub fn regrets(
+pub fn losses(
     mixtures: &mut RateMixtures,
     statements: &[Statements; LEARNED_RATES.len()],
     peak_gpus: f64,
     overlap: f64,
-) -> RateRegrets {
+) -> RateLosses {
     std::array::from_fn(|rate| {
-        let Some(mixed) = mixtures[rate].mix(&statements[rate]) else { return [0.0; EXPERTS] };
-        let slope = slope(mixed, peak_gpus, LEARNED_RATES[rate]);
-        mixtures[rate].regrets(&statements[rate], slope).map(|one| one / overlap)
+        let lost = statements[rate].map(|stated| Some(pinball(peak_gpus, stated?, LEARNED_RATES[rate])));
+        mixtures[rate].in_usual(&lost).map(|one| one / overlap)
     })
 }
 
-/// The mean over pools of their regrets, `[hours − 1]`; each pool with its place.
-pub fn mean(all: &[(usize, Vec<RateRegrets>)]) -> Vec<RateRegrets> {
+/// The mean over pools of their losses, `[hours − 1]`; each pool with its place.
+pub fn mean(all: &[(usize, Vec<RateLosses>)]) -> Vec<RateLosses> {
     let count = all.len().max(1) as f64;
     let steps = all.first().map_or(0, |(_, one)| one.len());
     let of =
@@ -222,30 +203,25 @@ pub fn mean(all: &[(usize, Vec<RateRegrets>)]) -> Vec<RateRegrets> {
     (0..steps).map(of_hours).collect()
 }
 
-/// Part of the regrets of all pools in what a pool learns.
-const SHARED: f64 = 0.5;
+/// Part of the losses of all pools in what a pool learns.
+const SHARED: f64 = 0.75;
 
-/// Moves the weights of one pool by its own regrets and the mean of those of all pools.
-pub fn learn(mixtures: &mut RateMixtures, own: &RateRegrets, mean: &RateRegrets) {
+/// Moves the weights of one pool by its own losses and the mean of those of all pools.
+pub fn learn(mixtures: &mut RateMixtures, own: &RateLosses, mean: &RateLosses) {
     for (rate, mixture) in mixtures.iter_mut().enumerate() {
         let both = std::array::from_fn(|k| (1.0 - SHARED) * own[rate][k] + SHARED * mean[rate][k]);
         mixture.learn(&both, &PRIOR);
     }
 }
 
-/// Residuals from which the learned weights count whole. Before, the conformal bound has the rest in proportion: what a day or two
-/// taught about experts says little of the next.
-const TRUSTED_RESIDUALS: f64 = 96.0;
-
-/// The experts' bounds with their weights at a guarantee rate, for a pool with so many residuals; the conformal one is stated.
-pub fn stated(mixtures: &RateMixtures, statements: &Statements, p: f64, residuals: usize) -> [Stated; EXPERTS] {
-    let learned = mixtures[nearest_rate(p)].weights_among(statements).unwrap_or([0.0; EXPERTS]);
-    let trust = (residuals as f64 / TRUSTED_RESIDUALS).min(1.0);
-    let mut weights = learned.map(|weight| trust * weight);
-    weights[0] += 1.0 - trust;
-    let one =
-        |place: usize| Stated { expert: Expert::ALL[place], bound_gpus: statements[place], weight: weights[place] };
-    std::array::from_fn(one)
+/// The experts' bounds with their weights at a guarantee rate; the conformal one is stated.
+pub fn stated(mixtures: &RateMixtures, statements: &Statements, p: f64) -> [Stated; EXPERTS] {
+    let weights = mixtures[nearest_rate(p)].weights_among(statements).unwrap_or([0.0; EXPERTS]);
+    std::array::from_fn(|place| Stated {
+        expert: Expert::ALL[place],
+        bound_gpus: statements[place],
+        weight: weights[place],
+    })
 }
 
 /// The order statistic of a pool's own residuals, that of all pools, and the two weighed, in deviations.

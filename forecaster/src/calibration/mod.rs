@@ -11,27 +11,36 @@
 //! ```
 
 mod bytes;
+mod conformal;
+mod cursor;
 mod experts;
+mod history;
+mod linear;
 mod online;
 mod pool;
+mod quantiles;
+mod recent;
 mod residual;
 mod series;
 #[cfg(test)]
 mod tests;
 
 pub use bytes::CalibratorError;
+pub use conformal::{Centre, Conformal, ConformalHours, mixture_gpus};
 pub use experts::{EXPERTS, Expert, Stated};
 pub use online::{Issued, Online, Switch, replay};
-pub use pool::{Centre, Conformal, ConformalHours, latest_gpus, mixture_gpus};
+pub use recent::{Recent, recent};
 
+use cursor::Cursor;
 use datasets::{Panel, window};
 use pool::PoolState;
+use quantiles::{Demand, UsualLosses};
 use residual::{Counts, WINDOW_HOURS, slot};
-use series::{LEVELS, Lesson, SeriesState, recorded_steps};
+use series::{Inputs, LEVELS, Lesson, SeriesState, recorded_steps};
 use std::collections::BTreeMap;
 use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
 
-/// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 2.7 KB a pool at 4 h.
+/// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 15 KB a pool at 4 h.
 ///
 /// ```
 /// use datasets::{Calendar, PanelBuilder};
@@ -62,11 +71,11 @@ use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourSta
 /// let q90 = |forecast: &DemandForecast| forecast.steps()[0].quantiles_gpus[1];
 /// let next = [raw(end)?];
 /// assert!(q90(&next[0]) < 54.0);
-/// assert!((57.0..=60.0).contains(&q90(&calibrator.apply(&next)[0])));
+/// assert!((57.0..=62.0).contains(&q90(&calibrator.apply(&panel, &next)[0])));
 ///
 /// // Its state outlives a restart.
 /// let restored = Calibrator::from_bytes(&calibrator.to_bytes())?;
-/// assert_eq!(restored.apply(&next), calibrator.apply(&next));
+/// assert_eq!(restored.apply(&panel, &next), calibrator.apply(&panel, &next));
 /// # Ok(())
 /// # }
 /// ```
@@ -147,9 +156,10 @@ impl Calibrator {
             return;
         }
         self.forget(issue);
-        self.newest = Some(issue);
+        let newest = self.newest.replace(issue);
         let raw: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
         if self.is_correcting {
+            self.judge_quantiles(panel, issue, &raw);
             self.learn_series(panel, issue, &raw);
         }
         let by_pool = by_pool(&raw, self.horizon);
@@ -159,6 +169,7 @@ impl Calibrator {
                 self.pools.insert(place, PoolState::new(id.clone(), self.horizon));
                 place
             });
+            self.pools[place].learn_history(panel, newest, issue, self.horizon);
             self.pools[place].learn(panel, issue, &members, self.horizon);
         }
         self.settle();
@@ -174,14 +185,14 @@ impl Calibrator {
             (0..horizon.steps()).map(|number| merged(ranked.iter().map(|one| &one.sorted[number]))).collect();
         let of_pool = |(place, pool): (usize, &mut PoolState)| {
             let raw = by_pool.get(&pool.id)?;
-            let regrets = pool.regrets(panel, (issue, raw, horizon), (&ranked[place], &all), &later)?;
-            Some((place, regrets))
+            let losses = pool.losses(panel, (issue, raw, horizon), (&ranked[place], &all), &later)?;
+            Some((place, losses))
         };
         let taught: Vec<_> = self.pools.iter_mut().enumerate().filter_map(of_pool).collect();
         let mean = experts::mean(&taught);
-        for (place, regrets) in &taught {
+        for (place, losses) in &taught {
             let mixtures = self.pools[*place].mixtures.iter_mut();
-            mixtures.zip(regrets).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
+            mixtures.zip(losses).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
         }
     }
 
@@ -194,23 +205,57 @@ impl Calibrator {
         }
     }
 
+    /// Weighs whose upper quantiles each organization is issued by what they lost.
+    fn judge_quantiles(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
+        let (recorded, shared, horizon) = (recorded_steps(self.horizon), self.shared(), self.horizon);
+        let mut known = Cursor::default();
+        let mut judged: Vec<(usize, UsualLosses)> = Vec::new();
+        for lesson in self.lessons(panel, issue, raw) {
+            let Ok(place) = known.find(self.series.len(), |place| &self.series[place].id, lesson.0) else { continue };
+            let (state, lesson) = (&mut self.series[place], lesson.1);
+            if state.is_known() && lesson.measured.contains(&true) {
+                let of = Inputs { horizon, recorded: &recorded, shared, latest_gpus: lesson.demand.latest_gpus() };
+                let losses = state.losses(&lesson, &of);
+                judged.push((place, state.quantiles.in_usual(&losses)));
+            }
+        }
+        let each: Vec<_> = judged.iter().map(|(place, own)| (&self.series[*place].quantiles, own)).collect();
+        let all = quantiles::mean(&each);
+        for (place, own) in &judged {
+            self.series[*place].quantiles.learn(own, &all, horizon.steps() as f64);
+        }
+    }
+
     fn learn_series(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
         let recorded = recorded_steps(self.horizon);
         let mut cursor = Cursor::default();
-        let all = panel.series();
-        let mut places = Cursor::default();
-        for forecast in raw.iter().filter(|one| teaches(one, self.horizon)) {
-            let Ok(place) = places.find(all.len(), |place| all[place].id(), forecast.series()) else { continue };
-            let Some(came) = window::outcome(panel, place, issue, self.horizon) else { continue };
-            let steps = &forecast.steps()[..self.horizon.steps()];
-            let lesson = Lesson { steps, actual_gpus: came.demand_gpus, measured: came.measured };
-            let known = cursor.find(self.series.len(), |place| &self.series[place].id, forecast.series());
+        for (id, lesson) in self.lessons(panel, issue, raw) {
+            let known = cursor.find(self.series.len(), |place| &self.series[place].id, id);
             let known = known.unwrap_or_else(|place| {
-                self.series.insert(place, SeriesState::new(forecast.series().clone(), &recorded));
+                self.series.insert(place, SeriesState::new(id.clone(), &recorded));
                 place
             });
             self.series[known].learn(issue, &lesson, &recorded, &mut self.shared);
         }
+    }
+
+    /// The outcomes of the forecasts that teach.
+    fn lessons<'a>(
+        &self,
+        panel: &'a Panel,
+        issue: HourStart,
+        raw: &'a [DemandForecast],
+    ) -> impl Iterator<Item = (&'a SeriesId, Lesson<'a>)> + use<'a> {
+        let horizon = self.horizon;
+        let all = panel.series();
+        let mut places = Cursor::default();
+        raw.iter().filter(move |one| teaches(one, horizon)).filter_map(move |forecast| {
+            let place = places.find(all.len(), |place| all[place].id(), forecast.series()).ok()?;
+            let came = window::outcome(panel, place, issue, horizon)?;
+            let steps = &forecast.steps()[..horizon.steps()];
+            let demand = demand_of(panel, place, issue)?;
+            Some((forecast.series(), Lesson { steps, actual_gpus: came.demand_gpus, measured: came.measured, demand }))
+        })
     }
 
     /// Works out what follows from the residuals, and drops series and pools that were not measured for a week.
@@ -232,35 +277,32 @@ impl Calibrator {
         [0, 1].map(|level| self.shared[level].order_statistic(LEVELS[level].1).unwrap_or(0.0))
     }
 
-    /// The forecasts as they are to be issued, in their order. One of a series without a day of residuals, or of the
-    /// cold-start rule, passes unchanged, as all do where the correction is switched off.
+    /// The forecasts as they are to be issued, in their order; `panel` holds demand up to their issue time. One of a series without a
+    /// day of residuals, or of the cold-start rule, passes unchanged, as all do where the correction is switched off.
     #[must_use]
-    pub fn apply(&self, raw: &[DemandForecast]) -> Vec<DemandForecast> {
-        let (shared, mut cursor) = (self.shared(), Cursor::default());
-        let known = |id: &SeriesId, cursor: &mut Cursor| {
-            let place = cursor.find(self.series.len(), |place| &self.series[place].id, id).ok()?;
-            Some(&self.series[place]).filter(|state| state.is_known())
-        };
+    pub fn apply(&self, panel: &Panel, raw: &[DemandForecast]) -> Vec<DemandForecast> {
+        let (shared, recorded, all) = (self.shared(), recorded_steps(self.horizon), panel.series());
+        let (mut known, mut places) = (Cursor::default(), Cursor::default());
         let one = |forecast: &DemandForecast| {
-            let state = known(forecast.series(), &mut cursor).filter(|_| teaches(forecast, self.horizon));
-            state.map_or_else(|| forecast.clone(), |state| self.corrected(forecast, state, shared))
+            let Some(state) = self.known(forecast, &mut known) else { return forecast.clone() };
+            let place = places.find(all.len(), |place| all[place].id(), forecast.series()).ok();
+            let demand = place.and_then(|place| demand_of(panel, place, forecast.issue()));
+            let latest_gpus = demand.and_then(|demand| demand.latest_gpus());
+            corrected(forecast, state, &Inputs { horizon: self.horizon, recorded: &recorded, shared, latest_gpus })
         };
         raw.iter().map(one).collect()
     }
 
-    fn corrected(&self, forecast: &DemandForecast, state: &SeriesState, shared: [f64; 2]) -> DemandForecast {
-        let steps = forecast.steps().iter().map(|step| state.correct(step, shared, self.horizon)).collect();
-        let corrected = DemandForecast::new(forecast.series().clone(), forecast.issue(), forecast.origin(), steps);
-        // Past a billion GPUs there is nothing to correct.
-        corrected.unwrap_or_else(|_| forecast.clone())
+    /// The state that corrects a forecast, where there is one.
+    fn known(&self, forecast: &DemandForecast, cursor: &mut Cursor) -> Option<&SeriesState> {
+        let place = cursor.find(self.series.len(), |place| &self.series[place].id, forecast.series()).ok()?;
+        Some(&self.series[place]).filter(|state| state.is_known() && teaches(forecast, self.horizon))
     }
 
-    /// The effect of [`Self::apply`] on a forecast; `None` where it leaves it as it is.
+    /// The difference that [`Self::apply`] made to a forecast; `None` where it leaves it as it is.
     #[must_use]
-    pub fn correction(&self, raw: &DemandForecast) -> Option<SeriesCorrection> {
-        let place = self.series.binary_search_by(|series| series.id.cmp(raw.series())).ok()?;
-        let state = Some(&self.series[place]).filter(|state| state.is_known() && teaches(raw, self.horizon))?;
-        let issued = self.corrected(raw, state, self.shared());
+    pub fn correction(&self, raw: &DemandForecast, issued: &DemandForecast) -> Option<SeriesCorrection> {
+        let state = self.known(raw, &mut Cursor::default())?;
         let pairs = || issued.steps().iter().zip(raw.steps());
         let mean = |sum: f64| sum / raw.steps().len() as f64;
         let quantile = |k: usize| mean(pairs().map(|(one, raw)| one.quantiles_gpus[k] - raw.quantiles_gpus[k]).sum());
@@ -276,26 +318,39 @@ impl Calibrator {
     #[must_use]
     pub fn conformal(&self, panel: &Panel, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
         let of = |(id, members): (&PoolId, Vec<&DemandForecast>)| {
-            let latest_gpus = latest_gpus(panel, id, members.first()?.issue());
-            Some((id.clone(), self.conformal_of(id, &members, latest_gpus, rate)?))
+            let recent = recent(panel, id, members.first()?.issue(), self.horizon);
+            Some((id.clone(), self.conformal_of(id, &members, &recent, rate)?))
         };
         by_pool(raw, self.horizon).into_iter().filter_map(of).collect()
     }
 
-    /// The same for one pool, of whose organizations `members` are all forecasts, and `latest_gpus` the demand of the hour before
-    /// them ([`latest_gpus`]); `None` where nothing was learned of it.
+    /// The same for one pool, of whose organizations `members` are all forecasts, and which did [`recent`] before them;
+    /// `None` where nothing was learned of it.
     #[must_use]
     pub fn conformal_of(
         &self,
         pool: &PoolId,
         members: &[&DemandForecast],
-        latest_gpus: Option<f64>,
+        recent: &Recent,
         rate: GuaranteeRate,
     ) -> Option<Conformal> {
         let place = self.pools.binary_search_by(|known| known.id.cmp(pool)).ok()?;
         let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
-        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, rate, latest_gpus))
+        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, rate, recent))
     }
+}
+
+/// Demand of a series of the panel around an issue time; `None` before the panel.
+fn demand_of(panel: &Panel, place: usize, issue: HourStart) -> Option<Demand<'_>> {
+    let one = &panel.series()[place];
+    Some(Demand { gpus: one.demand_gpus(), measured: one.measured(), issue: panel.index_of(issue)? })
+}
+
+fn corrected(forecast: &DemandForecast, state: &SeriesState, of: &Inputs<'_>) -> DemandForecast {
+    let steps = forecast.steps().iter().enumerate().map(|(number, step)| state.correct(number, step, of)).collect();
+    let corrected = DemandForecast::new(forecast.series().clone(), forecast.issue(), forecast.origin(), steps);
+    // Past a billion GPUs there is nothing to correct.
+    corrected.unwrap_or_else(|_| forecast.clone())
 }
 
 /// All of several sorted lists, sorted.
@@ -330,25 +385,4 @@ fn by_pool(raw: &[DemandForecast], horizon: HorizonHours) -> BTreeMap<&PoolId, V
         pools.entry(&run[0].series().pool).or_default().extend(members);
     }
     pools
-}
-
-/// Finds ids in a sorted list: in one step where they are asked for in its order, else by halving.
-#[derive(Default)]
-struct Cursor(usize);
-
-impl Cursor {
-    fn find<'a>(&mut self, len: usize, id_at: impl Fn(usize) -> &'a SeriesId, id: &SeriesId) -> Result<usize, usize> {
-        let found = if self.0 < len && id_at(self.0) == id {
-            Ok(self.0)
-        } else {
-            let (mut low, mut high) = (0, len);
-            while low < high {
-                let middle = usize::midpoint(low, high);
-                if id_at(middle) < id { low = middle + 1 } else { high = middle }
-            }
-            if low < len && id_at(low) == id { Ok(low) } else { Err(low) }
-        };
-        self.0 = found.map_or_else(|place| place, |place| place + 1);
-        found
-    }
 }

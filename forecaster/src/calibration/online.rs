@@ -59,7 +59,7 @@ impl Online {
     /// happened at or after `issue` is read.
     pub fn issue(&mut self, panel: &Panel, issue: HourStart, raw: Vec<DemandForecast>, rate: GuaranteeRate) -> Issued {
         self.learn(panel, issue);
-        let forecasts = self.calibrator.apply(&raw);
+        let forecasts = self.calibrator.apply(panel, &raw);
         let conformal = self.calibrator.conformal(panel, &raw, rate);
         self.waiting.push_back((issue, raw));
         Issued { forecasts, conformal }

@@ -1,8 +1,9 @@
 //! Evidence of the recent past about one pool's own peak.
 
-use super::experts::{
-    self, EXPERTS, Evidence, LEARNED_RATES, RateMixtures, RateRegrets, Stated, stated_level, untaught, weighed,
-};
+use super::conformal::{Centre, Conformal, ConformalHours, ENOUGH_RESIDUALS};
+use super::experts::{self, EXPERTS, Evidence, LEARNED_RATES, RateLosses, RateMixtures, untaught, weighed};
+use super::linear::Linear;
+use super::recent::{Recent, recent};
 use super::residual::{WINDOW_HOURS, rank, slot};
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::Panel;
@@ -16,8 +17,6 @@ const SHARES: [f64; 3] = [0.0, 0.5, 1.0];
 const SHARE_START: f64 = 0.5;
 /// z of the total: the 0.9 quantile of a Gaussian.
 const TOTAL_DEVIATIONS: f64 = 1.281_551_565_544_600_4;
-/// With so many residuals they alone decide; before, the bound of `pooled` has the rest of the weight.
-const ENOUGH_RESIDUALS: f64 = 24.0;
 
 /// Evidence of one issue time about the peak over a number of hours; [`Residual::NONE`] where there is nothing.
 #[derive(Debug, Clone, Copy)]
@@ -28,15 +27,24 @@ pub struct Residual {
     pub total: f32,
     /// The deviation of that time, in GPUs; NaN where an older program kept none.
     pub deviation_gpus: f32,
-    /// How far the peak was above the hour before the issue time, in GPUs; NaN where that was not measured.
+    /// How far the peak was above the hour before the issue time, in GPUs; NaN where that was not measured. It is known of hours
+    /// without a forecast, too.
     pub rise_gpus: f32,
+    /// How far that rise was above the linear one, in GPUs; NaN where there was none.
+    pub above_linear_gpus: f32,
 }
 
 impl Residual {
     /// Nothing.
-    pub const NONE: Self = Self { above_sum: f32::NAN, total: f32::NAN, deviation_gpus: f32::NAN, rise_gpus: f32::NAN };
+    pub const NONE: Self = Self {
+        above_sum: f32::NAN,
+        total: f32::NAN,
+        deviation_gpus: f32::NAN,
+        rise_gpus: f32::NAN,
+        above_linear_gpus: f32::NAN,
+    };
 
-    /// Whether there is none.
+    /// Whether there is none of a forecast.
     pub const fn is_none(&self) -> bool {
         self.above_sum.is_nan()
     }
@@ -59,6 +67,8 @@ pub struct PoolState {
     pub id: PoolId,
     /// `[issue time by slot][hours − 1]`.
     pub residuals: Vec<Residual>,
+    /// `[hours − 1]`: the rise of the peak, as its history has it.
+    pub linear: Vec<Linear>,
     /// `[hours − 1]`: the weights of the experts on the peak.
     pub mixtures: Vec<RateMixtures>,
     /// Follows from `residuals`.
@@ -129,14 +139,15 @@ impl PoolState {
         let steps = horizon.steps();
         let ranked = Ranked { share: SHARE_START, sorted: vec![Vec::new(); steps] };
         let residuals = vec![Residual::NONE; WINDOW_HOURS * steps];
-        Self { id, residuals, mixtures: vec![untaught(); steps], ranked }
+        let linear = vec![Linear::default(); steps];
+        Self { id, residuals, linear, mixtures: vec![untaught(); steps], ranked }
     }
 
-    const fn steps(&self) -> usize {
+    pub const fn steps(&self) -> usize {
         self.mixtures.len()
     }
 
-    fn slot_mut(&mut self, issue: HourStart) -> &mut [Residual] {
+    pub fn slot_mut(&mut self, issue: HourStart) -> &mut [Residual] {
         let width = self.steps();
         let start = slot(issue) * width;
         &mut self.residuals[start..start + width]
@@ -150,14 +161,12 @@ impl PoolState {
     /// Learns from the forecasts of an issue hour whose hours are over.
     pub fn learn(&mut self, panel: &Panel, issue: HourStart, raw: &[&DemandForecast], horizon: HorizonHours) {
         let id = self.id.clone();
-        let latest = latest_gpus(panel, &id, issue).unwrap_or(f64::NAN);
         for (number, (guess, place)) in guesses(raw, horizon).iter().zip(self.slot_mut(issue)).enumerate() {
             let hours = HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
             if let Some(peak) = actual_peak_gpus(panel, &id, issue, hours) {
                 let [above_sum, total] =
                     [peak, guess.total_gpus].map(|gpus| ((gpus - guess.sum_gpus) / guess.deviation_gpus) as f32);
-                let (deviation_gpus, rise_gpus) = (guess.deviation_gpus as f32, (peak - latest) as f32);
-                *place = Residual { above_sum, total, deviation_gpus, rise_gpus };
+                *place = Residual { above_sum, total, deviation_gpus: guess.deviation_gpus as f32, ..*place };
             }
         }
     }
@@ -188,7 +197,7 @@ impl PoolState {
     /// `[hours − 1]`, how far the peak was above a centre with this share, sorted.
     fn sorted_by(&self, share: f64, without: &[usize]) -> Vec<Vec<f32>> {
         let of_hours = |number: usize| {
-            let known = self.residuals_of(number, without);
+            let known = self.residuals_of(number, without).filter(|(_, residual)| !residual.is_none());
             let mut sorted: Vec<f32> = known.map(|(_, residual)| residual.above(share)).collect();
             sorted.sort_unstable_by(f32::total_cmp);
             sorted
@@ -199,7 +208,7 @@ impl PoolState {
     /// The residuals of a number of hours with their slots, but for those of some slots.
     fn residuals_of(&self, number: usize, without: &[usize]) -> impl Iterator<Item = (usize, Residual)> {
         let of_hours = self.residuals.iter().skip(number).step_by(self.steps()).copied().enumerate();
-        of_hours.filter(move |(slot, residual)| !residual.is_none() && !without.contains(slot))
+        of_hours.filter(move |(slot, _)| !without.contains(slot))
     }
 
     /// Scores of a number of hours, rising.
@@ -214,74 +223,72 @@ impl PoolState {
         (raw, horizon): (&[&DemandForecast], HorizonHours),
         (ranked, all): (&Ranked, &[Vec<f32>]),
         (issue, without): (HourStart, &[usize]),
-        latest_gpus: Option<f64>,
+        recent: &Recent,
         mut then: impl FnMut(&Evidence<'_>, &Guess) -> T,
     ) -> Vec<T> {
         let one = |(number, guess): (usize, Guess)| {
             let residuals = self.residuals_of(number, without);
-            let evidence = Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), latest_gpus);
+            let rise = recent.inputs.get(number).and_then(|inputs| self.linear[number].rise_gpus(inputs));
+            let evidence =
+                Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), (recent.latest_gpus, rise));
             then(&evidence, &guess)
         };
         guesses(raw, horizon).into_iter().enumerate().map(one).collect()
     }
 
-    /// The regrets of the mixtures to their experts for an issue time whose hours are over, before its residuals are learned,
-    /// by what was known then: `ranked` and `all` leave out the slots `without`. `None` while the pool knows too little, or where
-    /// its peak was not measured.
-    pub fn regrets(
+    /// The losses of the experts for an issue time whose hours are over, before its residuals are learned, by what was known then:
+    /// `ranked` and `all` leave out the slots `without`. `None` while the pool knows too little, or where its peak was not
+    /// measured.
+    pub fn losses(
         &mut self,
         panel: &Panel,
         (issue, raw, horizon): (HourStart, &[&DemandForecast], HorizonHours),
         (ranked, all): (&Ranked, &[Vec<f32>]),
         without: &[usize],
-    ) -> Option<Vec<RateRegrets>> {
+    ) -> Option<Vec<RateLosses>> {
         if ranked.sorted.last()?.len() < experts::LEAST_RESIDUALS {
             return None;
         }
         let hours = |number: usize| HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
         let peaks: Option<Vec<f64>> =
             (0..self.steps()).map(|number| actual_peak_gpus(panel, &self.id, issue, hours(number))).collect();
-        let latest = latest_gpus(panel, &self.id, issue);
+        let recent = recent(panel, &self.id, issue, horizon);
         let each = |evidence: &Evidence<'_>, guess: &Guess| LEARNED_RATES.map(|p| evidence.statements(guess, p));
-        let statements = self.of_experts((raw, horizon), (ranked, all), (issue, without), latest, each);
+        let statements = self.of_experts((raw, horizon), (ranked, all), (issue, without), &recent, each);
         let of_hours = self.mixtures.iter_mut().zip(&statements).zip(peaks?).enumerate();
-        let one = |(number, ((mixtures, statements), peak))| {
-            experts::regrets(mixtures, statements, peak, number as f64 + 1.0)
-        };
+        let one =
+            |(number, ((mixtures, statements), peak))| experts::losses(mixtures, statements, peak, number as f64 + 1.0);
         Some(of_hours.map(one).collect())
     }
 
-    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time, and the demand of the hour before it.
+    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time, and what it did before them.
     pub fn conformal(
         &self,
         (raw, horizon): (&[&DemandForecast], HorizonHours),
         all: &[Vec<f32>],
         rate: GuaranteeRate,
-        latest_gpus: Option<f64>,
+        recent: &Recent,
     ) -> Conformal {
         let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
-        let (mut calibrated_gpus, mut raised_gpus, p) = (f64::NEG_INFINITY, f64::NEG_INFINITY, rate.as_f64());
+        let (mut calibrated_gpus, p) = (f64::NEG_INFINITY, rate.as_f64());
         let issue = raw.first().map(|one| one.issue());
         let of_experts = issue.map(|issue| {
             let each = |evidence: &Evidence<'_>, guess: &Guess| evidence.statements(guess, p);
-            self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), latest_gpus, each)
+            self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), recent, each)
         });
         let hours = guesses(raw, horizon).into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
         let hours = hours.map(|(number, ((guess, own_residuals), all))| {
             let Guess { sum_gpus, total_gpus, deviation_gpus } = guess;
             let total_share = self.ranked.share;
             let centre_gpus = guess.centre_gpus(total_share);
-            let (own_statistic, shared, both) = weighed(own_residuals, all, p);
+            let (own, shared, both) = weighed(own_residuals, all, p);
             let kept = own_residuals.iter().filter(|residual| f64::from(**residual) <= both).count();
             calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
             let coverage = kept as f64 / own_residuals.len().max(1) as f64;
-            let own = own_statistic;
             let centre = Centre { sum_gpus, total_gpus, total_share, centre_gpus };
             let mut statements = of_experts.as_ref().map_or([None; EXPERTS], |all| all[number]);
-            let (_, _, raised) = weighed(own_residuals, all, stated_level(p));
-            raised_gpus = raised_gpus.max(centre_gpus + raised * deviation_gpus);
-            statements[0] = Some(raised_gpus);
-            let experts = experts::stated(&self.mixtures[number], &statements, p, residuals);
+            statements[0] = Some(calibrated_gpus);
+            let experts = experts::stated(&self.mixtures[number], &statements, p);
             ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage, experts }
         });
         Conformal { hours: hours.collect() }
@@ -291,79 +298,4 @@ impl PoolState {
 /// Of sorted residuals, at p.
 pub fn order_statistic(sorted: &[f32], p: f64) -> Option<f64> {
     sorted.get(rank(sorted.len(), p)).map(|residual| f64::from(*residual))
-}
-
-/// The evidence of a pool's measured peaks about its next one, at one guarantee rate: what
-/// [`Aggregation::Conformal`](crate::bound::Aggregation::Conformal) needs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Conformal {
-    /// For the peak over 1, 2, … hours.
-    pub hours: Vec<ConformalHours>,
-}
-
-/// Where the bound of a peak begins: between what is right if all organizations are largest together, and if they are
-/// independent. The share is the one whose bounds would have lost least over the window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Centre {
-    /// Sum over organizations of their largest 0.9 quantile within the hours.
-    pub sum_gpus: f64,
-    /// The largest 0.9 quantile of their total within the hours, were they independent Gaussians.
-    pub total_gpus: f64,
-    /// Share of the total; the sum has the rest.
-    pub total_share: f64,
-    /// Centre of the bound, in GPUs.
-    pub centre_gpus: f64,
-}
-
-/// The peak over so many hours.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ConformalHours {
-    /// Parts of the centre.
-    pub centre: Centre,
-    /// Scale of the scores, in GPUs.
-    pub deviation_gpus: f64,
-    /// The order statistic ⌈(n+1)p⌉ of the pool's own residuals, in deviations; that of all pools while there are too few.
-    pub own: f64,
-    /// That of the residuals of all pools of the cluster.
-    pub shared: f64,
-    /// Centre and the weighted mean of the two statistics in deviations, or what that is over fewer hours, if it is more.
-    pub calibrated_gpus: f64,
-    /// Own residuals in the window, over the longest hours.
-    pub residuals: usize,
-    /// The share of them that the weighted mean of the two statistics covers.
-    pub coverage: f64,
-    /// The bounds of the experts with their weights; the first is the conformal one, before [`Self::bound_gpus`].
-    pub experts: [Stated; EXPERTS],
-}
-
-impl ConformalHours {
-    /// Weight of a pool's own order statistic beside that of all pools of the cluster. Chosen on validation: with a half,
-    /// losses of six pools were 1 % larger; with none, one of the six broke its promise in three of twenty hours.
-    pub const OWN_WEIGHT: f64 = 0.35;
-
-    /// The bound, where `pooled_gpus` is the one without residuals. It rises with the hours if that does.
-    #[must_use]
-    pub fn bound_gpus(&self, pooled_gpus: f64) -> f64 {
-        self.leaning(self.calibrated_gpus, pooled_gpus)
-    }
-
-    /// A calibrated bound that leans on the one without residuals while there are few of them.
-    fn leaning(&self, calibrated_gpus: f64, pooled_gpus: f64) -> f64 {
-        let weight = (self.residuals as f64 / ENOUGH_RESIDUALS).min(1.0);
-        weight * calibrated_gpus + (1.0 - weight) * pooled_gpus
-    }
-
-    /// The experts as they count, where `pooled_gpus` is the bound without residuals.
-    #[must_use]
-    pub fn stated(&self, pooled_gpus: f64) -> [Stated; EXPERTS] {
-        let mut experts = self.experts;
-        experts[0].bound_gpus = experts[0].bound_gpus.map(|stated| self.leaning(stated, pooled_gpus));
-        experts
-    }
-}
-
-/// The mixture of the experts' bounds, in GPUs.
-#[must_use]
-pub fn mixture_gpus(experts: &[Stated; EXPERTS]) -> f64 {
-    experts.iter().filter_map(|one| Some(one.weight * one.bound_gpus?)).sum()
 }

@@ -1,5 +1,6 @@
 //! Evidence of the recent past about one organization's forecasts.
 
+use super::quantiles::{Demand, QuantileExperts, QuantileLosses, Statements, losses};
 use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
 use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
 
@@ -57,6 +58,8 @@ pub struct SeriesState {
     pub error_hours: f64,
     /// Every hour seen so far was a whole number of GPUs.
     pub is_whole: bool,
+    /// The experts on the upper quantiles.
+    pub quantiles: QuantileExperts,
     /// Own order statistics, in deviations; follow from `codes`.
     own: [f64; 2],
     /// How far above the 0.9 quantile demand was lately in most hours, and in nearly all, in deviations, where it was;
@@ -74,6 +77,20 @@ pub struct Lesson<'a> {
     pub actual_gpus: &'a [f64],
     /// Whether each step was measured.
     pub measured: &'a [bool],
+    /// Demand of the organization before and after the issue time.
+    pub demand: Demand<'a>,
+}
+
+/// Inputs of a correction beside the organization's own state.
+pub struct Inputs<'a> {
+    /// Hours of the forecast.
+    pub horizon: HorizonHours,
+    /// The steps whose residuals are kept.
+    pub recorded: &'a [usize],
+    /// The order statistics of all organizations, in deviations.
+    pub shared: [f64; 2],
+    /// Demand of the hour before it, where it was measured.
+    pub latest_gpus: Option<f64>,
 }
 
 impl SeriesState {
@@ -86,6 +103,7 @@ impl SeriesState {
             error_gpus: 0.0,
             error_hours: 0.0,
             is_whole: true,
+            quantiles: QuantileExperts::new(recorded.len()),
             own: [0.0; 2],
             risen: [None; 2],
             count: 0,
@@ -140,6 +158,7 @@ impl SeriesState {
                 shared[level].add(code);
             }
         }
+        self.quantiles.settle_rises(&lesson.demand, recorded);
     }
 
     const fn recorded(&self) -> usize {
@@ -185,11 +204,10 @@ impl SeriesState {
         self.count >= LEAST_ISSUES * self.recorded()
     }
 
-    /// The step as it is issued; `shared` are the order statistics of all organizations, in deviations.
-    pub fn correct(&self, step: &StepForecast, shared: [f64; 2], horizon: HorizonHours) -> StepForecast {
+    /// The median and the upper quantiles of a step, corrected, and how far the distribution moves where the level has risen;
+    /// `shared` are the order statistics of all organizations, in deviations.
+    fn corrected(&self, step: &StepForecast, shared: [f64; 2]) -> ([f64; 3], f64) {
         let deviation = deviation(step);
-        let prior = ERROR_PRIOR_ISSUES * horizon.steps() as f64;
-        let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
         let [mut q50, mut q90, mut q95] = step.quantiles_gpus;
         // Where the level has risen, demand is where that puts it, and the distribution moves as far as its median does.
         let [upper, centre] =
@@ -198,7 +216,34 @@ impl SeriesState {
         let scale = deviation * (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
         q90 += ((OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale).max(upper);
         q95 += ((OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale).max(upper);
-        let [q50, q90, q95] = [q50, q90, q95].map(|quantile| self.snapped(quantile.max(0.0)));
+        ([q50, q90, q95].map(|quantile| quantile.max(0.0)), centre)
+    }
+
+    /// The upper quantiles of the experts at step `number`, from 0.
+    fn statements(&self, number: usize, step: &StepForecast, of: &Inputs<'_>) -> [Statements; LEVELS.len()] {
+        let (corrected, _) = self.corrected(step, of.shared);
+        std::array::from_fn(|level| {
+            let place = LEVELS[level].0;
+            let of_model = [corrected[place], step.quantiles_gpus[place]];
+            self.quantiles.statements((level, number), of_model, of.latest_gpus, of.recorded)
+        })
+    }
+
+    /// Losses of the experts on its upper quantiles with a forecast, by the present state.
+    pub fn losses(&self, lesson: &Lesson<'_>, of: &Inputs<'_>) -> QuantileLosses {
+        let measured = (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
+        let one = |step: usize| (lesson.actual_gpus[step], self.statements(step, &lesson.steps[step], of));
+        losses(&measured.map(one).collect::<Vec<_>>())
+    }
+
+    /// Step `number`, from 0, as it is issued.
+    pub fn correct(&self, number: usize, step: &StepForecast, of: &Inputs<'_>) -> StepForecast {
+        let prior = ERROR_PRIOR_ISSUES * of.horizon.steps() as f64;
+        let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
+        let (corrected, centre) = self.corrected(step, of.shared);
+        let statements = self.statements(number, step, of);
+        let upper = |level: usize| self.quantiles.mix(level, &statements[level]).unwrap_or(corrected[LEVELS[level].0]);
+        let [q50, q90, q95] = [corrected[0], upper(0), upper(1)].map(|quantile| self.snapped(quantile));
         let q90 = q90.max(q50);
         StepForecast {
             mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),

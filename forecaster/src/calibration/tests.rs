@@ -127,7 +127,7 @@ fn an_organization_that_stays_where_it_is_has_no_room_above_it() {
     let (issued, calibrator) = replay(Calibrator::new(horizon(), true), &panel, issues, &raw, GuaranteeRate::GFS);
     let quantiles = |place: usize| issued[89].forecasts[place].steps()[3].quantiles_gpus;
     assert_eq!((quantiles(0), quantiles(1)), ([0.0; 3], [5.0; 3]));
-    let correction = calibrator.correction(&raw[89][1]).unwrap();
+    let correction = calibrator.correction(&raw[89][1], &issued[89].forecasts[1]).unwrap();
     assert_eq!(correction.residuals, 90 * HOURS as usize);
     assert!(correction.quantiles_gpus[1] < -0.5 && correction.mean_gpus < 0.0, "{correction:?}");
 }
@@ -154,12 +154,12 @@ fn who_is_new_forecast_by_rule_or_not_measured_passes_unchanged() {
         forecast_of("b", hour(70), 7.0, 1.0),
         forecast_of("d", hour(70), 7.0, 1.0),
     ];
-    let issued = calibrator.apply(&now);
+    let issued = calibrator.apply(&panel, &now);
     assert_ne!(issued[0], now[0]);
     assert_eq!(issued[1..], now[1..], "one was never measured, one never seen");
-    assert_eq!((calibrator.series.len(), calibrator.correction(&now[1])), (1, None));
+    assert_eq!((calibrator.series.len(), calibrator.correction(&now[1], &issued[1])), (1, None));
     let off = calibrator.correcting(false);
-    assert_eq!(off.apply(&now), now);
+    assert_eq!(off.apply(&panel, &now), now);
     assert!(!off.conformal(&panel, &now, GuaranteeRate::GFS).is_empty(), "pools are followed either way");
 }
 
@@ -236,7 +236,7 @@ fn a_state_read_back_goes_on_as_the_one_that_was_never_written() {
         let mut back = Calibrator::from_bytes(&whole.to_bytes()).unwrap();
         for at in (stop..stop + 40).map(hour) {
             let raw = [forecast_of("a", at, 22.0, 5.0), forecast_of("b", at, 3.2, 0.2)];
-            assert_eq!(whole.apply(&raw), back.apply(&raw), "stopped after {stop} h");
+            assert_eq!(whole.apply(&panel, &raw), back.apply(&panel, &raw), "stopped after {stop} h");
             let conformal = |of: &Calibrator| of.conformal(&panel, &raw, GuaranteeRate::GFS);
             assert_eq!(conformal(&whole), conformal(&back));
             whole.observe(&panel, at, &raw);
@@ -250,7 +250,7 @@ fn a_state_read_back_goes_on_as_the_one_that_was_never_written() {
 #[test]
 fn what_is_no_state_is_refused_and_a_state_is_small() {
     let bytes = taught(300).1.to_bytes();
-    let pool = 168 * HOURS as usize * 16 + HOURS as usize * 5 * 9 * 8 + 64;
+    let pool = 168 * HOURS as usize * 20 + HOURS as usize * (12 + 5 * 7) * 8 + 64;
     assert!((bytes.len() - pool) / 2 <= 2_048, "{} bytes for two series", bytes.len() - pool);
     for end in 0..bytes.len() {
         assert!(Calibrator::from_bytes(&bytes[..end]).is_err(), "cut off at {end}");

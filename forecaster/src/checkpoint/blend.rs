@@ -17,6 +17,8 @@ const EPOCHS: &str = "network_epochs";
 const FIRST_SERIES: &str = "first_series";
 /// The last step of each group, from 1; absent where each step stands alone.
 const GROUPS: &str = "step_groups";
+/// Steps from one that is answered to the next, of each group; absent where every step is.
+const STRIDES: &str = "step_strides";
 
 fn without(number: &[f64]) -> Option<FeatureGroup> {
     FeatureGroup::ALL.into_iter().zip(1..).find(|(_, place)| f64::from(*place) == number[0]).map(|(group, _)| group)
@@ -30,8 +32,8 @@ impl Payload {
     /// Writes the parts, and answers their series in the order of their scales.
     ///
     /// `series_scale` `[series]`, `left_out` `[1]`, `network_share` `[5]`, the forests, and of the networks `network_standard` `[amounts, 2]`
-    /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`; `step_groups` `[groups]`
-    /// where steps are grouped.
+    /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`; `step_groups` and
+    /// `step_strides` `[groups]` where steps are grouped.
     pub fn put_blend(&mut self, parts: Parts) -> Vec<SeriesId> {
         let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
         self.put_f64(SERIES_SCALE, &[scales.len()], scales);
@@ -41,6 +43,8 @@ impl Payload {
         if !parts.step_groups.is_empty() {
             let ends: Vec<f64> = parts.step_groups.ends().map(|end| end as f64).collect();
             self.put_f64(GROUPS, &[ends.len()], ends);
+            let strides: Vec<f64> = parts.step_groups.strides().iter().map(|stride| *stride as f64).collect();
+            self.put_f64(STRIDES, &[strides.len()], strides);
         }
         if let Some(forests) = &parts.forests {
             self.put_forests(forests);
@@ -72,7 +76,7 @@ impl Payload {
         let scales = self.f64s(SERIES_SCALE, &[series.len()])?;
         let shares = self.f64s(SHARE, &[OUTPUTS])?;
         let step_groups = self.step_groups(horizon)?;
-        let features = Blend::features_of(lookback_hours, horizon, &step_groups);
+        let columns = Blend::columns_of(lookback_hours, horizon, &step_groups);
         let sizes = self.with_classes(Blend::sizes_of(lookback_hours, horizon, &step_groups, series.len()));
         let (parts, is_grouped) = (step_groups.parts(horizon), !step_groups.is_empty());
         Ok(Blend::from_parts(Parts {
@@ -81,7 +85,7 @@ impl Payload {
             step_groups,
             without: without(&self.f64s(WITHOUT, &[1])?),
             series: series.into_iter().zip(scales).collect(),
-            forests: (recipe != Recipe::Network).then(|| self.forests(parts, features, is_grouped)).transpose()?,
+            forests: (recipe != Recipe::Network).then(|| self.forests(parts, columns, is_grouped)).transpose()?,
             network: (recipe != Recipe::Trees).then(|| self.networks(sizes)).transpose()?,
             network_share: std::array::from_fn(|output| shares[output]),
         }))
@@ -103,7 +107,13 @@ impl Payload {
             let (expected, found) = (vec![horizon.steps()], ends);
             return Err(CheckpointError::OtherShape { name: GROUPS.to_owned(), expected, found });
         }
-        Ok(StepGroups::from_ends(&ends))
+        let groups = StepGroups::from_ends(&ends);
+        if !self.has(STRIDES) {
+            return Ok(groups);
+        }
+        let strides: Vec<usize> =
+            self.f64s(STRIDES, &[ends.len()])?.into_iter().map(|stride| (stride as usize).max(1)).collect();
+        Ok(groups.with_strides(strides))
     }
 
     fn networks(&self, sizes: Sizes) -> Result<Network, CheckpointError> {

@@ -6,16 +6,18 @@ mod peers;
 mod tensors;
 mod trees;
 
+use crate::DamagedBytes;
 use crate::baseline::Baseline;
 use crate::bound::{PoolCalibration, UnknownAggregation};
 use crate::calibration::{Calibrator, CalibratorError};
+use crate::jobs::PastJobs;
 use crate::model::{Family, Model, ModelSpec, UnknownModel};
 use crate::orglinear::{OrgLinear, Shape, Weights};
 use crate::trained::Trained;
 use datasets::HourRange;
 use metadata::Metadata;
-use tensors::{CALIBRATOR, CORRELATION, Payload, SCALE, SPREAD};
-use vocab::{HorizonError, HourError, NameError, SeriesId};
+use tensors::{CALIBRATOR, CORRELATION, JOBS, Payload, SCALE, SPREAD};
+use vocab::{HorizonError, HourError, NameError, PoolId, SeriesId};
 
 /// The format that this version writes, and the only one that it reads.
 pub const FORMAT: u32 = 2;
@@ -88,6 +90,14 @@ pub enum CheckpointError {
     /// The state of the calibration is damaged.
     #[error(transparent)]
     Calibrator(#[from] CalibratorError),
+    /// The jobs of a list are damaged.
+    #[error("the jobs of {pool} in the checkpoint are damaged: {fault}")]
+    Jobs {
+        /// Cluster and GPU model.
+        pool: String,
+        /// The fault of its bytes.
+        fault: DamagedBytes,
+    },
     /// The model is unknown.
     #[error(transparent)]
     Model(#[from] UnknownModel),
@@ -135,6 +145,9 @@ pub fn save(trained: &Trained, code_version: &str) -> Result<Vec<u8>, Checkpoint
         payload.put_f64(&format!("{CORRELATION}{place}"), &[size, size], calibration.correlation.clone());
     }
     payload.put_bytes(CALIBRATOR, trained.calibrator.to_bytes());
+    for (pool, past) in &trained.jobs {
+        payload.put_bytes(&format!("{JOBS}{pool}"), past.to_bytes());
+    }
     let metadata = Metadata::of(trained, &series, code_version);
     payload.serialize(&serde_json::to_string(&metadata)?)
 }
@@ -156,7 +169,12 @@ pub fn load(bytes: &[u8]) -> Result<Trained, CheckpointError> {
         })
         .collect::<Result<_, _>>()?;
     let calibrator = Calibrator::from_bytes(payload.bytes(CALIBRATOR)?)?;
-    Ok(Trained { spec, data, model, calibrations, calibrator })
+    let jobs = payload.named(JOBS).map(|(pool, bytes)| -> Result<_, CheckpointError> {
+        let broken = |fault| CheckpointError::Jobs { pool: pool.to_owned(), fault };
+        Ok((PoolId::parse(pool)?, PastJobs::from_bytes(bytes).map_err(broken)?))
+    });
+    let jobs = jobs.collect::<Result<_, _>>()?;
+    Ok(Trained { spec, data, model, calibrations, calibrator, jobs })
 }
 
 fn model(

@@ -18,6 +18,8 @@ pub const SPREAD: &str = "spread";
 pub const CORRELATION: &str = "correlation.";
 /// The state of the online calibration, bytes as it writes them.
 pub const CALIBRATOR: &str = "calibrator";
+/// Followed by the pool: the HP jobs of a list, bytes as they write them. Only where there was a list.
+pub const JOBS: &str = "jobs.";
 /// Of everything else in the file. A tensor, since a second key of the metadata would make their order a matter of chance.
 const DIGEST: &str = "sha256";
 const DIGEST_BYTES: usize = 32;
@@ -109,6 +111,12 @@ impl Payload {
         let stored = self.0.get(name).filter(|stored| stored.dtype == Dtype::U8);
         let missing = || CheckpointError::MissingTensor { name: name.to_owned() };
         stored.map(|stored| &stored.bytes[..]).ok_or_else(missing)
+    }
+
+    /// The bytes whose names begin so, each with the rest of its name.
+    pub fn named<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let of_bytes = self.0.iter().filter(|(_, stored)| stored.dtype == Dtype::U8);
+        of_bytes.filter_map(move |(name, stored)| Some((name.strip_prefix(begin)?, &stored.bytes[..])))
     }
 
     /// `[series, 2]`: centre and deviation, in GPUs.

@@ -4,11 +4,12 @@ use super::*;
 use crate::blend::Settings;
 use crate::calibration::Switch;
 use crate::fit::Fit;
+use crate::jobs::ListedJob;
 use crate::model::ModelKind;
 use crate::predict::forecast;
 use crate::trained::{split, train};
 use datasets::{Calendar, Panel, PanelBuilder};
-use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart, Organization, PoolId};
+use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart, Organization, PoolId, UnixSeconds};
 
 /// Ten days of three organizations with a daily wave each.
 fn panel() -> Panel {
@@ -44,6 +45,27 @@ fn trained(kind: ModelKind) -> Trained {
 
 fn bytes() -> Vec<u8> {
     save(&trained(ModelKind::LastValue), "0.0.0").unwrap()
+}
+
+#[test]
+fn the_jobs_of_a_list_are_kept_with_the_model_and_their_damage_is_noticed() {
+    let list = |number: i64| ListedJob {
+        organization: Organization::parse("vision").unwrap(),
+        gpus_milli: 8_000,
+        submitted: UnixSeconds::new(1_700_000_000 + number * 600),
+        ran_s: 900,
+    };
+    let list: Vec<ListedJob> = (0..500).map(list).collect();
+    let past = PastJobs::of(&list, UnixSeconds::new(1_700_200_000)).unwrap();
+    let mut model = trained(ModelKind::LastValue);
+    assert!(load(&save(&model, "0.0.0").unwrap()).unwrap().jobs.is_empty());
+    model.jobs.insert(PoolId::parse("earth:V100").unwrap(), past);
+    let bytes = save(&model, "0.0.0").unwrap();
+    assert_eq!(load(&bytes).unwrap().jobs, model.jobs);
+    let place = bytes.windows(4).position(|four| four == b"HRJL").unwrap();
+    let mut damaged = bytes;
+    damaged[place + 30] ^= 1;
+    assert!(matches!(load(&damaged), Err(CheckpointError::Changed)));
 }
 
 #[test]

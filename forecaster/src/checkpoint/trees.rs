@@ -3,7 +3,7 @@
 use super::CheckpointError;
 use super::tensors::Payload;
 use crate::rows::OUTPUTS;
-use crate::trees::{Forest, Forests, Node};
+use crate::trees::{Forest, Forests, Node, TargetColumns};
 
 const FACTOR: &str = "spread_factor";
 const BASE: &str = "forest_base";
@@ -30,8 +30,9 @@ impl Payload {
         }
     }
 
-    /// Forests of so many steps, or groups of them, whose rows have so many features.
-    pub fn forests(&self, steps: usize, features: usize, is_grouped: bool) -> Result<Forests, CheckpointError> {
+    /// Forests of so many steps, or groups of them, over rows with these columns.
+    pub fn forests(&self, steps: usize, columns: TargetColumns, is_grouped: bool) -> Result<Forests, CheckpointError> {
+        let features = columns.features;
         let bases = self.f64s(BASE, &[steps, OUTPUTS])?;
         let forest = |step: usize, number: usize| {
             let name = forest_name(step, number);
@@ -42,9 +43,9 @@ impl Payload {
         let steps = (0..steps).map(step).collect::<Result<Vec<Vec<Forest>>, CheckpointError>>()?;
         if is_grouped {
             let factors = self.f64s(FACTOR, &[steps.len()])?;
-            return Ok(Forests::of_groups(steps, factors));
+            return Ok(Forests::of_groups(steps, factors, columns));
         }
-        Ok(Forests::new(steps, self.f64s(FACTOR, &[1])?[0]))
+        Ok(Forests::new(steps, self.f64s(FACTOR, &[1])?[0], features))
     }
 }
 
@@ -100,27 +101,26 @@ mod tests {
 
     #[test]
     fn forests_without_trees_come_back_as_they_went() {
-        let forests = Forests::new(vec![vec![Forest::new(0.25); OUTPUTS]], 1.5);
+        let forests = Forests::new(vec![vec![Forest::new(0.25); OUTPUTS]], 1.5, 20);
         let mut payload = Payload::default();
         payload.put_forests(&forests);
         let (back, _) = Payload::parse(&payload.serialize("{}").unwrap()).unwrap();
-        assert_eq!(back.forests(1, 20, false).unwrap(), forests);
+        assert_eq!(back.forests(1, TargetColumns::alone(20), false).unwrap(), forests);
     }
 
     #[test]
     fn forests_of_groups_come_back_with_the_factor_of_each() {
         let groups = vec![vec![Forest::new(0.25); OUTPUTS], vec![Forest::new(0.5); OUTPUTS]];
-        let forests = Forests::of_groups(groups, vec![1.5, 0.8]);
+        let columns = TargetColumns { features: 20, own: 5..10 };
+        let forests = Forests::of_groups(groups, vec![1.5, 0.8], columns.clone());
         let mut payload = Payload::default();
         payload.put_forests(&forests);
         let (back, _) = Payload::parse(&payload.serialize("{}").unwrap()).unwrap();
-        let read = back.forests(2, 20, true).unwrap();
+        let read = back.forests(2, columns.clone(), true).unwrap();
         assert_eq!(read, forests);
-        assert_eq!(
-            read.say_of_group(1, &[0.0; 20], 20),
-            vec![vec![0.5]; 4].into_iter().chain([vec![0.4]]).collect::<Vec<_>>()
-        );
-        assert!(back.forests(2, 20, false).is_err(), "one factor for all is another format");
+        let of_target = vec![vec![0.5]; 4].into_iter().chain([vec![0.4]]).collect::<Vec<_>>();
+        assert_eq!(read.say_of_group(1, &[0.0; 30], 30, 1..3), [of_target.clone(), of_target]);
+        assert!(back.forests(2, columns, false).is_err(), "one factor for all is another format");
     }
 
     #[test]

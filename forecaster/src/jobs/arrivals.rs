@@ -1,6 +1,7 @@
 //! Arrivals to come: those of a past window, whole.
 
 use super::history::JobHistory;
+use super::past::{PastJob, PastJobs};
 use super::survival::{Curve, Survival};
 use vocab::UnixSeconds;
 
@@ -10,16 +11,21 @@ pub const WINDOW_S: i64 = 4 * 3_600;
 const APART_S: i64 = 900;
 /// How far a window at another time of day counts: as a Gaussian of so many hours, and as the part below in any case.
 const NEAR_HOURS: f64 = 2.0;
-const ANY_HOUR: f64 = 0.3;
+const ANY_HOUR: f64 = 0.1;
+/// How far a window counts whose day is another kind of day, of the weekend in UTC or not. Not for the first window, where the hour
+/// before says more.
+const OTHER_DAY: f64 = 0.3;
 /// The weight of a window halves in so many days.
 const HALF_LIFE_S: f64 = 7.0 * 86_400.0;
+/// Older windows count as if they were as old as this: those of a list may be years old, and say more than none.
+const OLD_S: i64 = 14 * 86_400;
 /// The windows that followed on an hour like the last one count most: GPUs that arrived then, as a Gaussian of their logarithm.
 const RECENT_S: i64 = 3_600;
 const LIKE_WIDTH: f64 = 1.0;
 /// Below so many GPUs, arrivals of an hour are all alike.
 const FEW_GPUS: f64 = 20.0;
 /// Without so many windows nothing is drawn.
-const LEAST_WINDOWS: i64 = 16;
+const LEAST_WINDOWS: usize = 16;
 
 /// A job that arrived.
 #[derive(Debug, Clone, Copy)]
@@ -63,29 +69,19 @@ pub struct Arrivals<'a> {
 }
 
 impl<'a> Arrivals<'a> {
-    /// None until enough windows were seen.
+    /// Of the time that was watched without a gap, and of the past before it. None until enough windows were seen.
     #[must_use]
-    pub fn of(history: &JobHistory, survival: &'a Survival, now: UnixSeconds) -> Option<Self> {
+    pub fn of(history: &JobHistory, past: Option<&PastJobs>, survival: &'a Survival, now: UnixSeconds) -> Option<Self> {
         let since = history.whole_since?;
-        let windows = windows(history, now)?;
-        let ended = history.ended.iter().filter(|job| job.submitted >= since).map(|job| Arrival {
-            at: job.submitted,
-            gpus_milli: i64::from(job.gpus_milli),
-            waited_s: f64::from(job.waited_s),
-            lasts: Lasts::For(job.lasted_s() as f64),
-        });
-        let present = history.present.values().filter(|job| job.submitted >= since).map(|job| Arrival {
-            at: job.submitted,
-            gpus_milli: i64::from(job.gpus_milli),
-            waited_s: job.waited_s(now) as f64,
-            lasts: Lasts::AtLeast(
-                (job.waited_s(now) as f64, job.age_s(now) as f64),
-                survival.of(job.organization, job.gpus_milli),
-            ),
-        });
-        let mut jobs: Vec<_> = ended.chain(present).collect();
+        let mut begins = windows((since, now));
+        begins.extend(past.iter().flat_map(|past| windows((past.since, past.until.min(since)))));
+        if begins.len() < LEAST_WINDOWS {
+            return None;
+        }
+        begins.sort_unstable();
+        let mut jobs: Vec<_> = watched(history, survival, (since, now)).collect();
+        jobs.extend(past.iter().flat_map(|past| listed(past, survival, since)));
         jobs.sort_by_key(|job| job.at);
-        let begins: Vec<_> = (0..windows).map(|number| now.plus_s(-WINDOW_S - number * APART_S)).rev().collect();
         let mut arrived = Vec::with_capacity(jobs.len() + 1);
         arrived.push(0_i64);
         for job in &jobs {
@@ -100,7 +96,7 @@ impl<'a> Arrivals<'a> {
     /// Whether enough windows were seen.
     #[must_use]
     pub fn are_known(history: &JobHistory, now: UnixSeconds) -> bool {
-        windows(history, now).is_some()
+        history.whole_since.is_some_and(|since| windows((since, now)).len() >= LEAST_WINDOWS)
     }
 
     /// Where the past of each path begins, for the window that begins `after_s` seconds from now: as often as its weight says.
@@ -111,11 +107,14 @@ impl<'a> Arrivals<'a> {
             let apart = ((recent + FEW_GPUS) / (self.recent_now + FEW_GPUS)).ln() / LIKE_WIDTH;
             if after_s == 0 { (-0.5 * apart * apart).exp() } else { 1.0 }
         };
+        let of_weekend = is_weekend(now.plus_s(after_s));
         let mut sum = 0.0;
         let sums: Vec<f64> = (self.begins.iter().zip(&self.recent))
             .map(|(begin, recent)| {
-                let age = now.since_s(*begin) as f64 / HALF_LIFE_S;
-                sum += near(begin.since_s(now) - after_s) * 0.5_f64.powf(age) * like(*recent) + f64::MIN_POSITIVE;
+                let age = now.since_s(*begin).min(OLD_S) as f64 / HALF_LIFE_S;
+                let kind = if after_s == 0 || is_weekend(*begin) == of_weekend { 1.0 } else { OTHER_DAY };
+                sum +=
+                    near(begin.since_s(now) - after_s) * kind * 0.5_f64.powf(age) * like(*recent) + f64::MIN_POSITIVE;
                 sum
             })
             .collect();
@@ -143,10 +142,52 @@ impl<'a> Arrivals<'a> {
     }
 }
 
-/// Windows that were seen whole; none where they are too few.
-fn windows(history: &JobHistory, now: UnixSeconds) -> Option<i64> {
-    let windows = (now.since_s(history.whole_since?) - WINDOW_S) / APART_S + 1;
-    (windows >= LEAST_WINDOWS).then_some(windows)
+/// Where the windows of a time begin that was seen whole.
+fn windows((since, until): (UnixSeconds, UnixSeconds)) -> Vec<UnixSeconds> {
+    let spare_s = until.since_s(since) - WINDOW_S;
+    let count = if spare_s < 0 { 0 } else { spare_s / APART_S + 1 };
+    (0..count).map(|number| until.plus_s(-WINDOW_S - number * APART_S)).collect()
+}
+
+/// The arrivals that were watched.
+fn watched<'a>(
+    history: &JobHistory,
+    survival: &'a Survival,
+    (since, now): (UnixSeconds, UnixSeconds),
+) -> impl Iterator<Item = Arrival<'a>> {
+    let ended = history.ended.iter().filter(move |job| job.submitted >= since).map(|job| Arrival {
+        at: job.submitted,
+        gpus_milli: i64::from(job.gpus_milli),
+        waited_s: f64::from(job.waited_s),
+        lasts: Lasts::For(job.lasted_s() as f64),
+    });
+    let present = history.present.values().filter(move |job| job.submitted >= since).map(move |job| Arrival {
+        at: job.submitted,
+        gpus_milli: i64::from(job.gpus_milli),
+        waited_s: job.waited_s(now) as f64,
+        lasts: Lasts::AtLeast(
+            (job.waited_s(now) as f64, job.age_s(now) as f64),
+            survival.of(job.organization, job.gpus_milli),
+        ),
+    });
+    ended.chain(present)
+}
+
+/// The arrivals of a list before a time.
+fn listed<'a>(past: &PastJobs, survival: &'a Survival, before: UnixSeconds) -> impl Iterator<Item = Arrival<'a>> {
+    let known = past.jobs.iter().filter(move |past| past.job.submitted < before);
+    known.map(move |PastJob { job, is_ended }| {
+        let ran_s = f64::from(job.ran_s);
+        let curve = || survival.of_past(job.organization, job.gpus_milli);
+        let lasts = if *is_ended { Lasts::For(ran_s) } else { Lasts::AtLeast((0.0, ran_s), curve()) };
+        Arrival { at: job.submitted, gpus_milli: i64::from(job.gpus_milli), waited_s: 0.0, lasts }
+    })
+}
+
+/// Whether a time is of a Saturday or Sunday in UTC.
+fn is_weekend(at: UnixSeconds) -> bool {
+    // 1970 began on a Thursday.
+    matches!(at.get().div_euclid(86_400).rem_euclid(7), 2 | 3)
 }
 
 /// The weight of a time of day that is so many seconds apart.

@@ -1,15 +1,15 @@
 //! The HP jobs that were seen: those that ended, and those that are there.
 
-use super::HpJob;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, VecDeque};
-use vocab::{Organization, TaskId, UnixSeconds};
+use vocab::{HpJob, Organization, TaskId, UnixSeconds};
 
-/// Ended jobs that are kept, the newest: with 24 bytes each, 390 KB.
-const MOST_ENDED: usize = 16_384;
+/// Ended jobs that are kept, the newest.
+pub(super) const MOST_ENDED: usize = 16_384;
 /// Ended jobs older than this are forgotten: four weeks.
 const OLDEST_S: i64 = 28 * 86_400;
 /// Present jobs that are distinguished; the demand of others is taken as constant.
-pub(super) const MOST_PRESENT: usize = 20_000;
+pub(super) const MOST_PRESENT: usize = 10_000;
 /// Organizations with hazards of their own. Further ones share the first place.
 pub(super) const MOST_ORGANIZATIONS: usize = 256;
 /// After a gap of so many seconds neither the ends nor the arrivals meanwhile are known.
@@ -28,6 +28,11 @@ pub(super) struct EndedJob {
 }
 
 impl EndedJob {
+    /// The start of its run.
+    pub const fn started(&self) -> UnixSeconds {
+        self.submitted.plus_s(self.waited_s as i64)
+    }
+
     /// For how long it was demand, in seconds.
     pub fn lasted_s(&self) -> i64 {
         i64::from(self.waited_s) + i64::from(self.ran_s)
@@ -55,6 +60,28 @@ impl PresentJob {
     }
 }
 
+/// Numbers of the jobs of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenJobs {
+    /// Those that run.
+    pub running: usize,
+    /// Those that wait.
+    pub waiting: usize,
+    /// Those that ended, as far as they are remembered.
+    pub ended: usize,
+}
+
+/// Seconds as they are kept: at most 136 years.
+pub(super) fn small_s(seconds: i64) -> u32 {
+    u32::try_from(seconds).unwrap_or(u32::MAX)
+}
+
+/// A job from one observation to the next, in place of its name: of 10,000 jobs two have the same key once in 10¹¹ observations.
+fn key(task: &TaskId) -> u64 {
+    let digest = Sha256::digest(task.as_str());
+    digest.iter().take(8).fold(0, |key, byte| key << 8 | u64::from(*byte))
+}
+
 /// The HP jobs of a pool, from one observation to the next. An end is dated to the middle between two observations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobHistory {
@@ -67,7 +94,8 @@ pub struct JobHistory {
     pub(super) organizations: BTreeMap<Organization, u16>,
     /// In the order of their ends.
     pub(super) ended: VecDeque<EndedJob>,
-    pub(super) present: BTreeMap<TaskId, PresentJob>,
+    /// By [`key`].
+    pub(super) present: BTreeMap<u64, PresentJob>,
 }
 
 impl JobHistory {
@@ -83,14 +111,15 @@ impl JobHistory {
         }
         let mut before = std::mem::take(&mut self.present);
         for job in jobs.iter().take(MOST_PRESENT) {
-            before.remove(&job.task);
+            // A report may lack the submission of a job that runs: the earliest reported time holds.
+            let known = before.remove(&key(&job.task)).map(|known| known.submitted);
             let present = PresentJob {
-                submitted: job.submitted.min(now),
+                submitted: known.map_or(job.submitted, |known| known.min(job.submitted)).min(now),
                 started: job.started,
                 gpus_milli: u32::try_from(job.gpus_milli).unwrap_or(u32::MAX),
                 organization: self.place_of(&job.organization),
             };
-            self.present.insert(job.task.clone(), present);
+            self.present.insert(key(&job.task), present);
         }
         if gap_s <= UNSEEN_S {
             self.end(before.values(), now.plus_s(-gap_s / 2));
@@ -105,18 +134,18 @@ impl JobHistory {
         self.seen_at.zip(self.whole_since).map_or(0, |(now, since)| now.since_s(since))
     }
 
-    /// Ended jobs that are known.
+    /// Numbers of the jobs that are known.
     #[must_use]
-    pub fn ended_jobs(&self) -> usize {
-        self.ended.len()
+    pub fn seen(&self) -> SeenJobs {
+        let running = self.present.values().filter(|job| job.started.is_some()).count();
+        SeenJobs { running, waiting: self.present.len() - running, ended: self.ended.len() }
     }
 
     /// Jobs that waited until they went teach nothing: they were withdrawn.
     fn end<'a>(&mut self, gone: impl Iterator<Item = &'a PresentJob>, at: UnixSeconds) {
         for job in gone {
             let Some(started) = job.started else { continue };
-            let seconds = |seconds: i64| u32::try_from(seconds).unwrap_or(u32::MAX);
-            let (waited_s, ran_s) = (seconds(job.waited_s(started)), seconds(at.since_s(started).max(1)));
+            let (waited_s, ran_s) = (small_s(job.waited_s(started)), small_s(at.since_s(started).max(1)));
             let PresentJob { submitted, gpus_milli, organization, .. } = *job;
             self.ended.push_back(EndedJob { submitted, waited_s, ran_s, gpus_milli, organization });
         }

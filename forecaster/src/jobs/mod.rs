@@ -11,35 +11,31 @@
 
 mod arrivals;
 mod history;
+mod past;
 mod paths;
 mod saved;
 mod share;
 mod survival;
 
 pub use arrivals::{Arrival, Arrivals, WINDOW_S};
-pub use history::JobHistory;
+pub use history::{JobHistory, SeenJobs};
+pub use past::{ListedJob, PastJobs};
 pub use share::SharedBound;
 pub use survival::{Curve, Survival};
 
 use share::Share;
-use vocab::{GuaranteeRate, HorizonHours, Organization, TaskId, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, HpJob, UnixSeconds};
 
 /// Paths of a draw. A prime, so that each stride visits every path once.
 pub const PATHS: usize = 199;
 
-/// An HP job that runs or waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HpJob {
-    /// Its task.
-    pub task: TaskId,
-    /// The organization that submitted it.
-    pub organization: Organization,
-    /// Thousandths of a GPU, of all its pods.
-    pub gpus_milli: u64,
-    /// The time of its submission.
-    pub submitted: UnixSeconds,
-    /// The start of its run; none while it waits.
-    pub started: Option<UnixSeconds>,
+/// All that is known of a pool's jobs.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Those that were watched, until now.
+    pub history: &'a JobHistory,
+    /// Those of a list, where there is one.
+    pub past: Option<&'a PastJobs>,
 }
 
 /// The peaks of HP demand over some hours, one for each path.
@@ -67,32 +63,32 @@ impl Peaks {
     }
 }
 
-/// Draws the peaks of HP demand within each of `offered` from now on. `history` has to have observed `now`; `demand_milli` is
+/// Draws the peaks of HP demand within each of `offered` from now on. The history has to have observed `now`; `demand_milli` is
 /// the HP demand of this moment in thousandths of a GPU: what of it is not in the history stays as it is. None until
 /// arrivals were watched for long enough.
 #[must_use]
 pub fn peaks(
-    history: &JobHistory,
+    known: Known<'_>,
     now: UnixSeconds,
     demand_milli: u64,
     offered: &[HorizonHours],
     seed: u64,
 ) -> Option<Vec<Peaks>> {
     let longest = offered.iter().copied().max()?;
-    let paths = paths::Paths::draw(history, now, demand_milli, longest, seed)?;
+    let paths = paths::Paths::draw(known, now, demand_milli, longest, seed)?;
     Some(paths.peaks(offered))
 }
 
 /// The p-quantiles of the peaks within each of `offered`, in GPUs: they do not decrease with the hours.
 #[must_use]
 pub fn bounds(
-    history: &JobHistory,
+    known: Known<'_>,
     now: UnixSeconds,
     demand_milli: u64,
     offered: &[HorizonHours],
     (rate, seed): (GuaranteeRate, u64),
 ) -> Option<Vec<f64>> {
-    let peaks = peaks(history, now, demand_milli, offered, seed)?;
+    let peaks = peaks(known, now, demand_milli, offered, seed)?;
     Some(peaks.iter().map(|one| one.quantile_gpus(rate)).collect())
 }
 
@@ -117,17 +113,19 @@ impl JobExpert {
     }
 
     /// Learns the HP jobs of this moment, draws their bounds and mixes each of `others_gpus` (one for each of the offered hours)
-    /// with them. `seed` and what was learned decide the draws. Where `others_gpus` is empty the bounds of the
-    /// jobs stand alone. The result does not decrease with the hours, if the others do not.
+    /// with them. `past` are the jobs of a list, where there is one. `seed` and what was learned decide the draws. Where
+    /// `others_gpus` is empty the bounds of the jobs stand alone. The result does not decrease with the hours, if the others do not.
     pub fn mix(
         &mut self,
         now: UnixSeconds,
         (demand_milli, jobs): (u64, &[HpJob]),
+        past: Option<&PastJobs>,
         others_gpus: &[f64],
         seed: u64,
     ) -> Vec<SharedBound> {
         self.history.observe(now, jobs);
-        let bounds = bounds(&self.history, now, demand_milli, &self.share.offered(), (self.share.rate(), seed));
+        let known = Known { history: &self.history, past };
+        let bounds = bounds(known, now, demand_milli, &self.share.offered(), (self.share.rate(), seed));
         self.share.mix(now, demand_milli, others_gpus, bounds.as_deref())
     }
 

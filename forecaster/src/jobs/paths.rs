@@ -1,9 +1,8 @@
 //! Paths of demand: what runs and waits now goes, what will come is what came before.
 
 use super::arrivals::{Arrivals, Lasts, WINDOW_S};
-use super::history::JobHistory;
 use super::survival::{Curve, Survival};
-use super::{PATHS, Peaks};
+use super::{Known, PATHS, Peaks};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use vocab::{HorizonHours, UnixSeconds};
@@ -25,14 +24,15 @@ pub(super) struct Paths {
 impl Paths {
     /// None where too little is known of arrivals.
     pub fn draw(
-        history: &JobHistory,
+        known: Known<'_>,
         now: UnixSeconds,
         demand_milli: u64,
         longest: HorizonHours,
         seed: u64,
     ) -> Option<Self> {
-        let survival = Survival::learn(history, now);
-        let arrivals = Arrivals::of(history, &survival, now)?;
+        let Known { history, past } = known;
+        let survival = Survival::learn(history, past, now);
+        let arrivals = Arrivals::of(history, past, &survival, now)?;
         let step_s = LEAST_STEP_S.max(longest.seconds().div_euclid(MOST_STEPS));
         let steps = (longest.seconds() / step_s) as usize;
         let now_milli = i64::try_from(demand_milli).unwrap_or(i64::MAX / 4);

@@ -1,10 +1,10 @@
 //! Knowledge of jobs as bytes, so that a restart does not begin without it: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRJB" 1 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as u32 } │ ended u32 × { submitted
-//! time, waited s u32, ran s u32, milli u32, place u32 } │ present u32 × { task name, submitted, started times, milli u32, place u32 } │ p in
-//! millionths u32 │ seen at time │ hours u32 × { hours u8 │ judged at, since: times │ losses 5 f64, their seconds f64 │ open u32 × { time, peak,
-//! other, jobs f64 } }; a time is i64, i64::MIN none
+//! "HRJB" 2 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as varint } │ ended u32 × { end, after
+//! the one before and zigzag; waited s, ran s, milli, place: varints } │ present u32 × { key u64 │ seconds since its submission, and
+//! 1 more than those until its start or 0: zigzag; milli, place: varints } │ p in millionths u32 │ seen at time │ hours u32 × { hours u8 │
+//! judged at: time │ losses 5 f64, their seconds f64 │ open u32 × { time, peak, other, jobs f64 } }; a time is i64, i64::MIN none
 //! ```
 
 use super::JobExpert;
@@ -12,14 +12,16 @@ use super::history::{EndedJob, JobHistory, MOST_ORGANIZATIONS, PresentJob};
 use super::share::{Horizon, Issued, Share};
 use crate::DamagedBytes;
 use crate::bytes::{Reader, Writer};
-use vocab::{Organization, TaskId};
+use vocab::{Organization, UnixSeconds};
 
 const KIND: [u8; 4] = *b"HRJB";
 const KIND_OF_HISTORY: [u8; 4] = *b"HRJH";
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// Of programs that knew no jobs of a service: nothing is in it.
+const EMPTY_FORMAT: u8 = 1;
 
 impl JobExpert {
-    /// The same state gives the same bytes: at most 400 KB of ended jobs, and some 50 bytes for each present one.
+    /// The same state gives the same bytes: at most 400 KB for any number of jobs, a third of that for a thousand new ones a day.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Writer::new(KIND, FORMAT);
@@ -28,13 +30,18 @@ impl JobExpert {
         to.0
     }
 
+    /// From [`Self::to_bytes`]; none for bytes of an older program, in which no service had written any jobs.
+    ///
     /// # Errors
     /// The bytes are not what [`Self::to_bytes`] writes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DamagedBytes> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Option<Self>, DamagedBytes> {
+        if Reader::new(bytes, KIND, EMPTY_FORMAT).is_ok() {
+            return Ok(None);
+        }
         let mut from = Reader::new(bytes, KIND, FORMAT)?;
         let (history, share) = (JobHistory::read(&mut from)?, Share::read(&mut from)?);
         from.end()?;
-        Ok(Self { history, share })
+        Ok(Some(Self { history, share }))
     }
 }
 
@@ -63,45 +70,66 @@ impl JobHistory {
         to.count(self.organizations.len());
         for (organization, place) in &self.organizations {
             to.name(organization.as_str());
-            to.u32(u32::from(*place));
+            to.varint(u64::from(*place));
         }
         to.count(self.ended.len());
+        let mut before = 0;
         for job in &self.ended {
-            to.time(Some(job.submitted));
-            to.u32(job.waited_s);
-            to.u32(job.ran_s);
-            to.u32(job.gpus_milli);
-            to.u32(u32::from(job.organization));
+            let end = job.submitted.get().saturating_add(job.lasted_s());
+            to.varint(zigzag(end.wrapping_sub(before)));
+            before = end;
+            for number in [job.waited_s, job.ran_s, job.gpus_milli, u32::from(job.organization)] {
+                to.varint(u64::from(number));
+            }
         }
         to.count(self.present.len());
-        for (task, job) in &self.present {
-            to.name(task.as_str());
-            to.time(Some(job.submitted));
-            to.time(job.started);
-            to.u32(job.gpus_milli);
-            to.u32(u32::from(job.organization));
+        let now = self.now();
+        for (key, job) in &self.present {
+            to.u64(*key);
+            to.varint(zigzag(now.since_s(job.submitted)));
+            to.varint(job.started.map_or(0, |started| zigzag(started.since_s(job.submitted)).saturating_add(1)));
+            to.varint(u64::from(job.gpus_milli));
+            to.varint(u64::from(job.organization));
         }
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self, DamagedBytes> {
         let (begun, whole_since, seen_at) = (from.time()?, from.time()?, from.time()?);
         let mut known = Self { begun, whole_since, seen_at, ..Self::default() };
-        for _ in 0..from.count(5)? {
+        for _ in 0..from.count(3)? {
             let name = Organization::parse(from.name()?).map_err(DamagedBytes::of)?;
             known.organizations.insert(name, place(from)?);
         }
-        for _ in 0..from.count(24)? {
-            let (submitted, waited_s) = (from.moment()?, from.u32()?);
-            let (ran_s, gpus_milli, organization) = (from.u32()?, from.u32()?, known.place(from)?);
-            known.ended.push_back(EndedJob { submitted, waited_s, ran_s, gpus_milli, organization });
+        let mut end = 0_i64;
+        for _ in 0..from.count(5)? {
+            end = end.checked_add(signed(from.varint()?)).ok_or_else(out_of_time)?;
+            let (waited_s, ran_s, gpus_milli) = (small(from)?, small(from)?, small(from)?);
+            let lasted_s = i64::from(waited_s) + i64::from(ran_s);
+            let submitted = UnixSeconds::new(end.checked_sub(lasted_s).ok_or_else(out_of_time)?);
+            known.ended.push_back(EndedJob {
+                submitted,
+                waited_s,
+                ran_s,
+                gpus_milli,
+                organization: known.place(from)?,
+            });
         }
-        for _ in 0..from.count(25)? {
-            let task = TaskId::parse(from.name()?).map_err(DamagedBytes::of)?;
-            let (submitted, started, gpus_milli) = (from.moment()?, from.time()?, from.u32()?);
-            let organization = known.place(from)?;
-            known.present.insert(task, PresentJob { submitted, started, gpus_milli, organization });
+        let now = known.now().get();
+        for _ in 0..from.count(12)? {
+            let (key, since_s, started) = (from.u64()?, signed(from.varint()?), from.varint()?);
+            let submitted = now.checked_sub(since_s).ok_or_else(out_of_time)?;
+            let after_s = started.checked_sub(1).map(signed);
+            let started = after_s.map(|after_s| submitted.checked_add(after_s).ok_or_else(out_of_time)).transpose()?;
+            let (gpus_milli, organization) = (small(from)?, known.place(from)?);
+            let (submitted, started) = (UnixSeconds::new(submitted), started.map(UnixSeconds::new));
+            known.present.insert(key, PresentJob { submitted, started, gpus_milli, organization });
         }
         Ok(known)
+    }
+
+    /// The time of the last observation.
+    fn now(&self) -> UnixSeconds {
+        self.seen_at.unwrap_or(UnixSeconds::new(0))
     }
 
     /// The place of an organization that is known, or the one that all others share.
@@ -112,8 +140,26 @@ impl JobHistory {
     }
 }
 
+/// Small numbers of both signs as small numbers without one.
+const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The reverse of [`zigzag`].
+const fn signed(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+fn out_of_time() -> DamagedBytes {
+    DamagedBytes("the time of a job is out of range".to_owned())
+}
+
+fn small(from: &mut Reader<'_>) -> Result<u32, DamagedBytes> {
+    u32::try_from(from.varint()?).map_err(DamagedBytes::of)
+}
+
 fn place(from: &mut Reader<'_>) -> Result<u16, DamagedBytes> {
-    let place = u16::try_from(from.u32()?).map_err(DamagedBytes::of)?;
+    let place = u16::try_from(from.varint()?).map_err(DamagedBytes::of)?;
     if usize::from(place) < MOST_ORGANIZATIONS {
         return Ok(place);
     }
@@ -128,7 +174,6 @@ impl Share {
         for horizon in &self.horizons {
             to.u8(horizon.hours.get());
             to.time(horizon.judged_at);
-            to.time(horizon.judged_since);
             horizon.losses.iter().for_each(|loss| to.f64(*loss));
             to.f64(horizon.weight_s);
             to.count(horizon.open.len());
@@ -144,9 +189,9 @@ impl Share {
     fn read(from: &mut Reader<'_>) -> Result<Self, DamagedBytes> {
         let (rate, seen_at) = (from.rate()?, from.time()?);
         let mut share = Self { rate, horizons: Vec::new(), seen_at };
-        for _ in 0..from.count(69)? {
+        for _ in 0..from.count(61)? {
             let mut horizon = Horizon::new(from.hours()?);
-            (horizon.judged_at, horizon.judged_since) = (from.time()?, from.time()?);
+            horizon.judged_at = from.time()?;
             for loss in &mut horizon.losses {
                 *loss = from.f64()?;
             }

@@ -1,18 +1,21 @@
-//! How much of a bound is that of the jobs: shares count by what they would have lost lately.
+//! How much of a bound is that of the jobs: half of it at first, and then by what shares would have lost lately.
 
 use std::collections::VecDeque;
 use vocab::{GuaranteeRate, HorizonHours, UnixSeconds};
 
 /// Shares of the bound of the jobs that are tried.
 pub(super) const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
-/// Until it was judged for so long, a bound of the jobs has no share beside others.
-const JUDGED_S: i64 = 86_400;
+/// Their weights before anything was judged: two bounds that err apart from each other lose less together than each alone.
+const PRIOR: [f64; SHARES.len()] = [0.05, 0.15, 0.6, 0.15, 0.05];
+/// The weight of a share falls by so much with each loss above the least one: losses of neighbouring times say little that is new.
+const EVIDENCE: f64 = 0.5;
 /// After a gap of so many seconds the peaks meanwhile are not known.
 const UNSEEN_S: i64 = 3_600;
 /// Losses fade with this half-life.
-const LOSS_HALF_LIFE_S: f64 = 2.0 * 86_400.0;
-/// Bounds are noted at most so often, in seconds: a longer horizon has fewer looks in its hours.
+const LOSS_HALF_LIFE_S: f64 = 7.0 * 86_400.0;
+/// Bounds are noted at most so often, in seconds, and at most so many times in their hours.
 const LEAST_APART_S: i64 = 240;
+const MOST_OPEN: i64 = 96;
 
 /// Two bounds of one moment, and the largest demand since.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +35,6 @@ pub(super) struct Horizon {
     /// Seconds that the losses rest on, faded as they are.
     pub weight_s: f64,
     pub judged_at: Option<UnixSeconds>,
-    pub judged_since: Option<UnixSeconds>,
 }
 
 /// A bound with what it was mixed from.
@@ -109,7 +111,7 @@ impl Share {
 impl Horizon {
     pub const fn new(hours: HorizonHours) -> Self {
         let (losses, weight_s) = ([0.0; SHARES.len()], 0.0);
-        Self { hours, open: VecDeque::new(), losses, weight_s, judged_at: None, judged_since: None }
+        Self { hours, open: VecDeque::new(), losses, weight_s, judged_at: None }
     }
 
     fn learn(&mut self, now: UnixSeconds, demand_gpus: f64, is_gap: bool, rate: GuaranteeRate) {
@@ -126,29 +128,27 @@ impl Horizon {
             }
             self.weight_s = self.weight_s * fades + passed_s.min(UNSEEN_S as f64);
             self.judged_at = Some(now);
-            self.judged_since.get_or_insert(now);
         }
     }
 
     /// The bounds of this moment count from now on.
     fn mixed(&mut self, now: UnixSeconds, demand_gpus: f64, both: (f64, f64)) -> SharedBound {
-        if self.open.back().is_none_or(|last| now.since_s(last.at) >= LEAST_APART_S) {
+        let apart_s = LEAST_APART_S.max(self.hours.seconds() / MOST_OPEN);
+        if self.open.back().is_none_or(|last| now.since_s(last.at) >= apart_s) {
             let (other_gpus, jobs_gpus) = both;
             self.open.push_back(Issued { at: now, peak_gpus: demand_gpus, other_gpus, jobs_gpus });
         }
-        let share = self.share(now);
+        let share = self.share();
         SharedBound { bound_gpus: between(both, share), jobs_gpus: Some(both.1), share }
     }
 
-    /// The mean share, each weighed by the exponential of what it lost above the least loss, in least losses, times the number of
-    /// hours-long looks that do not overlap: where few were seen, or all lose alike, a half.
-    fn share(&self, now: UnixSeconds) -> f64 {
-        if self.judged_since.is_none_or(|since| now.since_s(since) < JUDGED_S) {
-            return 0.0;
-        }
+    /// The mean share, each weighed by its prior and by the exponential of what it lost above the least loss, in least losses, times
+    /// the number of hours-long looks that do not overlap.
+    fn share(&self) -> f64 {
         let least = self.losses.iter().copied().fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
         let independent = self.weight_s / self.hours.seconds() as f64;
-        let weights = self.losses.map(|loss| (-independent * (loss / least - 1.0)).exp());
+        let above = self.losses.map(|loss| (-EVIDENCE * independent * (loss / least - 1.0)).exp());
+        let weights: [f64; SHARES.len()] = std::array::from_fn(|place| PRIOR[place] * above[place]);
         let sum: f64 = weights.iter().sum();
         weights.iter().zip(SHARES).map(|(weight, share)| weight * share).sum::<f64>() / sum
     }

@@ -1,6 +1,7 @@
 //! How likely a job is to end at an age: hazards by organization and size, those of few jobs drawn to those of many.
 
 use super::history::{JobHistory, MOST_ORGANIZATIONS};
+use super::past::{PastJob, PastJobs};
 use vocab::UnixSeconds;
 
 /// Bins of age: up to a minute, then each √2 times as long as all before; the last has no end and begins at 15 days.
@@ -98,34 +99,38 @@ impl Curve {
 #[derive(Debug)]
 pub struct Survival {
     curves: Vec<Curve>,
+    /// The places of the organizations of the past, in the order of their places there.
+    of_past: Vec<u16>,
 }
 
 impl Survival {
-    /// Learned of all jobs that ended, and of those that are there: their ends are not known yet, but that they got so far is.
+    /// Of all jobs that ended, and of those that are there: their ends are not known yet, but that they got so far is. Jobs of the
+    /// past count until the first observation.
     #[must_use]
-    pub fn learn(history: &JobHistory, now: UnixSeconds) -> Self {
+    pub fn learn(history: &JobHistory, past: Option<&PastJobs>, now: UnixSeconds) -> Self {
         let edges_s = edges_s();
-        let groups = (history.organizations.len() + 1).min(MOST_ORGANIZATIONS) * SIZES;
-        let mut counts = vec![Counts::NONE; groups];
+        let (of_past, organizations) = places(history, past);
+        let mut counts = vec![Counts::NONE; (organizations + 1).min(MOST_ORGANIZATIONS) * SIZES];
         // A job from before the first observation was seen to live from then on alone.
-        let unseen_s = |submitted: UnixSeconds| history.begun.map_or(0, |begun| begun.since_s(submitted).max(0)) as f64;
+        let begun = history.begun.unwrap_or(now);
+        let unseen_s = |started: UnixSeconds| begun.since_s(started).max(0) as f64;
         for job in &history.ended {
             let of = &mut counts[group(job.organization, job.gpus_milli)];
-            count(of, &edges_s, (unseen_s(job.submitted), f64::from(job.ran_s)), true);
+            count(of, &edges_s, (unseen_s(job.started()), f64::from(job.ran_s)), true);
         }
-        for job in history.present.values().filter(|job| job.started.is_some()) {
+        for job in history.present.values() {
+            let Some(started) = job.started else { continue };
             let of = &mut counts[group(job.organization, job.gpus_milli)];
-            count(of, &edges_s, (unseen_s(job.submitted), job.age_s(now) as f64), false);
+            count(of, &edges_s, (unseen_s(started), job.age_s(now) as f64), false);
         }
-        let (mut all, mut sizes) = (Counts::NONE, [Counts::NONE; SIZES]);
-        for (number, of) in counts.iter().enumerate() {
-            sizes[number % SIZES].add(of);
-            all.add(of);
+        for PastJob { job, is_ended } in past.iter().flat_map(|past| &past.jobs) {
+            let (seen_s, ran_s) = (begun.since_s(job.submitted) as f64, f64::from(job.ran_s));
+            if seen_s > 0.0 {
+                let of = &mut counts[group(of_past[usize::from(job.organization)], job.gpus_milli)];
+                count(of, &edges_s, (0.0, ran_s.min(seen_s)), *is_ended && ran_s <= seen_s);
+            }
         }
-        let of_all = all.hazards(None);
-        let of_sizes = sizes.map(|size| size.hazards(Some(&of_all)));
-        let curve = |(number, of): (usize, &Counts)| Curve::of(of.hazards(Some(&of_sizes[number % SIZES])), &edges_s);
-        Self { curves: counts.iter().enumerate().map(curve).collect() }
+        Self { curves: curves(&counts, &edges_s), of_past }
     }
 
     /// Of the last so many seconds: GPUs whose jobs ended, and those that were expected to by the hazards.
@@ -159,6 +164,38 @@ impl Survival {
     pub fn of(&self, organization: u16, gpus_milli: u32) -> &Curve {
         &self.curves[group(organization, gpus_milli).min(self.curves.len() - 1)]
     }
+
+    /// The same by the place of an organization of the past.
+    pub fn of_past(&self, organization: u16, gpus_milli: u32) -> &Curve {
+        self.of(self.of_past.get(usize::from(organization)).copied().unwrap_or(0), gpus_milli)
+    }
+}
+
+/// The places of the organizations of the past among those of the history, and how many there are in all.
+fn places(history: &JobHistory, past: Option<&PastJobs>) -> (Vec<u16>, usize) {
+    let Some(past) = past else { return (Vec::new(), history.organizations.len()) };
+    let (mut places, mut all) = (vec![0; past.organizations.len() + 1], history.organizations.len());
+    for (name, place) in &past.organizations {
+        let known = history.organizations.get(name).copied();
+        places[usize::from(*place)] = known.unwrap_or_else(|| {
+            all += usize::from(all + 1 < MOST_ORGANIZATIONS);
+            all as u16
+        });
+    }
+    (places, all)
+}
+
+/// The hazards of few jobs lean on those of their size, and these on those of all.
+fn curves(counts: &[Counts], edges_s: &[f64; BINS]) -> Vec<Curve> {
+    let (mut all, mut sizes) = (Counts::NONE, [Counts::NONE; SIZES]);
+    for (number, of) in counts.iter().enumerate() {
+        sizes[number % SIZES].add(of);
+        all.add(of);
+    }
+    let of_all = all.hazards(None);
+    let of_sizes = sizes.map(|size| size.hazards(Some(&of_all)));
+    let curve = |(number, of): (usize, &Counts)| Curve::of(of.hazards(Some(&of_sizes[number % SIZES])), edges_s);
+    counts.iter().enumerate().map(curve).collect()
 }
 
 /// A job was seen from one age to another, where it ended or not.

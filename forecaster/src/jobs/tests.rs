@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use vocab::GuaranteeRate;
+use vocab::{GuaranteeRate, Organization, TaskId};
 
 const RENEWAL_S: i64 = 300;
 
@@ -43,6 +43,11 @@ fn watched(list: &[Listed], until: i64) -> JobHistory {
     history
 }
 
+/// Without a list.
+fn alone(history: &JobHistory) -> Known<'_> {
+    Known { history, past: None }
+}
+
 /// One job an hour of 8 GPUs and 30 minutes, at a quarter past.
 fn hourly(days: i64) -> Vec<Listed> {
     (0..days * 24).map(|hour| (hour * 3_600 + 900, 1_800, 8, "vision")).collect()
@@ -50,7 +55,7 @@ fn hourly(days: i64) -> Vec<Listed> {
 
 fn peaks_at(list: &[Listed], now: i64, offered: &[HorizonHours]) -> Vec<Peaks> {
     let demand = milli(&present(list, now));
-    peaks(&watched(list, now), at(now), demand, offered, 7).unwrap()
+    peaks(alone(&watched(list, now)), at(now), demand, offered, 7).unwrap()
 }
 
 #[test]
@@ -80,7 +85,7 @@ fn jobs_that_always_end_after_an_hour_make_room_for_those_that_come() {
     // A waiting job is demand already and stays so until it has run.
     let history = watched(&list, 5 * 86_400);
     let demand = milli(&present(&list, 5 * 86_400));
-    let drawn = bounds(&history, at(5 * 86_400), demand + 64_000, &[hours(1)], (GuaranteeRate::GFS, 1)).unwrap();
+    let drawn = bounds(alone(&history), at(5 * 86_400), demand + 64_000, &[hours(1)], (GuaranteeRate::GFS, 1)).unwrap();
     assert!(drawn[0] >= 164.0);
 }
 
@@ -88,18 +93,18 @@ fn jobs_that_always_end_after_an_hour_make_room_for_those_that_come() {
 fn nothing_is_drawn_until_arrivals_were_watched_for_hours() {
     let list = hourly(1);
     let early = watched(&list, 7 * 3_600);
-    assert_eq!(bounds(&early, at(7 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)), None);
+    assert_eq!(bounds(alone(&early), at(7 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)), None);
     let later = watched(&list, 8 * 3_600);
-    assert!(bounds(&later, at(8 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)).is_some());
+    assert!(bounds(alone(&later), at(8 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)).is_some());
 }
 
 #[test]
 fn after_an_hour_without_observations_arrivals_are_watched_again_and_ends_are_not_guessed() {
     let list = hourly(3);
     let mut history = watched(&list, 86_400);
-    let ended = history.ended_jobs();
+    let ended = history.seen().ended;
     history.observe(at(86_400 + 7_200), &present(&list, 86_400 + 7_200));
-    assert_eq!((history.watched_s(), history.ended_jobs()), (0, ended));
+    assert_eq!((history.watched_s(), history.seen().ended), (0, ended));
     history.observe(at(86_400), &[]);
     assert_eq!(history.watched_s(), 0, "a clock that goes back teaches nothing");
 }
@@ -116,26 +121,34 @@ fn organizations_beyond_the_most_share_a_place_and_ended_jobs_are_bounded() {
         let jobs: Vec<HpJob> = (0..500).map(jobs).collect();
         history.observe(at(number * RENEWAL_S), &jobs);
     }
-    assert_eq!((history.ended_jobs(), history.organizations.len()), (16_384, 255));
+    assert_eq!((history.seen().ended, history.organizations.len()), (16_384, 255));
     assert!(history.watched_s() < 39 * RENEWAL_S, "what was forgotten is no longer whole");
 }
 
 #[test]
-fn the_bounds_of_jobs_gain_the_weight_that_their_losses_earn() {
+fn the_bounds_of_jobs_begin_with_half_and_get_the_weight_that_their_losses_earn() {
     let list = hourly(5);
     let offered = [hours(1)];
-    let mut expert = JobExpert::new(GuaranteeRate::GFS, &offered);
-    let mut last = Vec::new();
-    for number in 0..4 * 288 {
-        let (now, jobs) = (number * RENEWAL_S, present(&list, number * RENEWAL_S));
-        last = expert.mix(at(now), (milli(&jobs), &jobs), &[80.0], 3);
-        assert!(now > 86_400 || last[0].share == 0.0, "no share before a day of judging");
-    }
-    assert!(last[0].share > 0.99 && last[0].bound_gpus < 17.0, "{last:?}");
-    let alone = expert.clone().mix(at(4 * 86_400), (0, &[]), &[], 3);
+    let played = |other_gpus: f64| {
+        let mut expert = JobExpert::new(GuaranteeRate::GFS, &offered);
+        let (mut first, mut last) = (None, Vec::new());
+        for number in 0..4 * 288 {
+            let (now, jobs) = (number * RENEWAL_S, present(&list, number * RENEWAL_S));
+            last = expert.mix(at(now), (milli(&jobs), &jobs), None, &[other_gpus], 3);
+            first = first.or(Some(last[0].share).filter(|share| *share > 0.0));
+        }
+        (expert, first.unwrap(), last[0])
+    };
+    let (expert, first, last) = played(80.0);
+    assert!((first - 0.5).abs() < 1e-9, "before anything was judged: {first}");
+    assert!(last.share > 0.99 && last.bound_gpus < 17.0, "{last:?}");
+    let (_, _, worse) = played(8.0);
+    assert!(worse.share < 0.4, "the other bound is right at all times: {worse:?}");
+    let alone = expert.clone().mix(at(4 * 86_400), (0, &[]), None, &[], 3);
     assert_eq!(alone[0].share, 1.0);
-    let again = expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered).mix(at(4 * 86_400), (0, &[]), &[80.0], 3);
-    assert_eq!(again[0].share, 0.0, "for another rate nothing was judged");
+    let again =
+        expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered).mix(at(4 * 86_400), (0, &[]), None, &[80.0], 3);
+    assert!((again[0].share - 0.5).abs() < 1e-9, "for another rate nothing was judged");
 }
 
 #[test]
@@ -144,18 +157,108 @@ fn learned_jobs_survive_bytes_and_damage_is_noticed() {
     let mut expert = JobExpert::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
     for number in 0..600 {
         let jobs = present(&list, number * RENEWAL_S);
-        let _ = expert.mix(at(number * RENEWAL_S), (milli(&jobs), &jobs), &[9.0, 9.0], 3);
+        let _ = expert.mix(at(number * RENEWAL_S), (milli(&jobs), &jobs), None, &[9.0, 9.0], 3);
     }
     let bytes = expert.to_bytes();
-    assert!(bytes.len() < 10_000, "{}", bytes.len());
-    let mut read = JobExpert::from_bytes(&bytes).unwrap();
+    assert!(bytes.len() < 6_000, "{}", bytes.len());
+    let mut read = JobExpert::from_bytes(&bytes).unwrap().unwrap();
     assert_eq!(read, expert);
     let now = (at(600 * RENEWAL_S), (0, &[][..]));
-    assert_eq!(read.mix(now.0, now.1, &[9.0, 9.0], 5), expert.mix(now.0, now.1, &[9.0, 9.0], 5));
+    assert_eq!(read.mix(now.0, now.1, None, &[9.0, 9.0], 5), expert.mix(now.0, now.1, None, &[9.0, 9.0], 5));
     for cut in 0..bytes.len() {
         assert!(JobExpert::from_bytes(&bytes[..cut]).is_err(), "{cut}");
     }
-    assert!(JobExpert::from_bytes(&[bytes, vec![0]].concat()).is_err());
+    assert!(JobExpert::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+    let of_before = [&bytes[..4], &[1], &bytes[5..]].concat();
+    assert_eq!(JobExpert::from_bytes(&of_before), Ok(None), "nothing of an older program");
+}
+
+#[test]
+fn what_is_learned_is_bounded_for_any_number_of_jobs_and_hours() {
+    let all: Vec<HorizonHours> = [1, 2, 4, 8, 12, 24, 48, 72].map(hours).into();
+    let mut expert = JobExpert::new(GuaranteeRate::GFS, &all);
+    for step in 0..24_i64 {
+        let now = step * RENEWAL_S;
+        let one = |number: i64| HpJob {
+            submitted: at(now - 50_000 - number * 40),
+            started: Some(at(now - 40_000 - number * 40)),
+            ..job((step * 12_000 + number) as usize, (0, 0, 127, "vision"), None)
+        };
+        let jobs: Vec<HpJob> = (0..12_000).map(one).collect();
+        expert.history.observe(at(now), &jobs);
+    }
+    let _ = expert.share.mix(at(24 * RENEWAL_S), 9_000, &[1.0; 8], Some(&[2.0; 8]));
+    let seen = expert.history().seen();
+    assert_eq!((seen.running, seen.waiting, seen.ended), (10_000, 0, 16_384));
+    let bytes = expert.to_bytes();
+    assert!(bytes.len() < 400_000, "{}", bytes.len());
+    assert_eq!(JobExpert::from_bytes(&bytes).unwrap().unwrap(), expert);
+}
+
+/// A list as `train --jobs` reads it.
+fn listed(list: &[Listed]) -> Vec<ListedJob> {
+    let one = |(submitted, lasts, gpus, organization): &Listed| ListedJob {
+        organization: Organization::parse(organization).unwrap(),
+        gpus_milli: gpus * 1_000,
+        submitted: at(*submitted),
+        ran_s: *lasts as u64,
+    };
+    list.iter().map(one).collect()
+}
+
+#[test]
+fn with_a_list_bounds_are_drawn_from_the_first_look_on_as_after_days_of_watching() {
+    let list = hourly(9);
+    let past = PastJobs::of(&listed(&list), at(7 * 86_400)).unwrap();
+    assert_eq!((past.len(), past.span()), (7 * 24, (at(900), at(7 * 86_400))));
+    // A service begins two days after the end of the list.
+    let now = 9 * 86_400 + 600;
+    let mut history = JobHistory::default();
+    history.observe(at(now), &[]);
+    let offered = [hours(1), hours(4)];
+    assert_eq!(peaks(alone(&history), at(now), 0, &offered, 7), None);
+    let drawn = peaks(Known { history: &history, past: Some(&past) }, at(now), 0, &offered, 7).unwrap();
+    assert!(drawn[1].quantile_gpus(GuaranteeRate::GFS) == 8.0 && drawn[0].mean_gpus() > 4.0, "{drawn:?}");
+    // Those that run end as they did: after half an hour at most.
+    let young = job(0, (now - 60, 0, 8, "vision"), Some(now - 60));
+    history.observe(at(now), &[young]);
+    let drawn = peaks(Known { history: &history, past: Some(&past) }, at(now), 8_000, &offered, 7).unwrap();
+    assert!(drawn[1].mean_gpus() < 14.0, "{drawn:?}");
+}
+
+#[test]
+fn a_list_counts_until_the_pool_was_watched_and_what_is_later_in_it_is_not_looked_at() {
+    let list = hourly(9);
+    let history = watched(&list, 3 * 86_400);
+    let (now, offered) = (at(3 * 86_400), [hours(1), hours(24)]);
+    let later = PastJobs::of(&listed(&hourly(9)), at(9 * 86_400)).unwrap();
+    let mut known = Known { history: &history, past: None };
+    let drawn = peaks(known, now, 0, &offered, 7);
+    known.past = Some(&later);
+    assert_eq!(peaks(known, now, 0, &offered, 7), drawn, "the pool was watched from the first job on");
+    let cut = PastJobs::of(&listed(&[(0, 50_000, 8, "vision"), (100, 20, 1, "vision")]), at(1_000)).unwrap();
+    assert_eq!(
+        cut.jobs.iter().map(|past| (past.job.ran_s, past.is_ended)).collect::<Vec<_>>(),
+        [(1_000, false), (20, true)]
+    );
+    assert_eq!(PastJobs::of(&listed(&list), at(0)), None);
+}
+
+#[test]
+fn a_list_survives_bytes_and_damage_is_noticed() {
+    let mixed: Vec<Listed> = hourly(4)
+        .into_iter()
+        .zip(0..)
+        .map(|(one, n)| if n % 3 == 0 { (one.0, 7_200, 3, "speech") } else { one })
+        .collect();
+    let past = PastJobs::of(&listed(&mixed), at(3 * 86_400 + 1_000)).unwrap();
+    let bytes = past.to_bytes();
+    assert!(bytes.len() < 12 * past.len(), "{}", bytes.len());
+    assert_eq!(PastJobs::from_bytes(&bytes).unwrap(), past);
+    for cut in 0..bytes.len() {
+        assert!(PastJobs::from_bytes(&bytes[..cut]).is_err(), "{cut}");
+    }
+    assert!(PastJobs::from_bytes(&[bytes, vec![0]].concat()).is_err());
 }
 
 proptest! {
@@ -177,8 +280,8 @@ proptest! {
         let offered = [hours(1), hours(4), hours(24), hours(168)];
         let [low, high] = [0.5, 0.95].map(|rate| {
             let of = (GuaranteeRate::new(rate).unwrap(), seed);
-            let drawn = bounds(&history, at(90_000), demand, &offered, of).unwrap();
-            assert_eq!(bounds(&history, at(90_000), demand, &offered, of).unwrap(), drawn);
+            let drawn = bounds(alone(&history), at(90_000), demand, &offered, of).unwrap();
+            assert_eq!(bounds(alone(&history), at(90_000), demand, &offered, of).unwrap(), drawn);
             drawn
         });
         prop_assert!(low.is_sorted() && high.is_sorted(), "{low:?} {high:?}");

@@ -76,11 +76,16 @@ pub fn series_sums(values: &[f32], columns: usize, places: &[u32], series: usize
 
 /// x σ(x) in place.
 pub fn silu(values: &mut [f32]) {
-    pulp::Arch::new().dispatch(|| {
-        for value in &mut *values {
-            *value *= sigmoid(*value);
-        }
-    });
+    pulp::Arch::new().dispatch(|| silu_here(values));
+}
+
+/// The same, for the registers of the caller.
+#[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
+#[inline(always)]
+pub fn silu_here(values: &mut [f32]) {
+    for value in values {
+        *value *= sigmoid(*value);
+    }
 }
 
 /// x σ(x) times a factor in place; the factors become what their derivatives are.

@@ -193,25 +193,4 @@ impl Member {
         fused::add_series(&mut sums, bias, of_series, places)?;
         Ok(sums)
     }
-
-    /// The outputs of one step or group alone, `[rows, OUTPUTS]`.
-    ///
-    /// # Errors
-    /// As [`forward`](Self::forward).
-    pub fn forward_head(&self, head: usize, inputs: &Tensor, places: &[u32]) -> Result<Vec<f32>, candle_core::Error> {
-        let (start, width) = (head * OUTPUTS, self.parameters[place::OUTPUT_BIAS].len());
-        let mut first = self.first_sums(inputs, places)?;
-        fused::silu(&mut first);
-        let mut second = self.second_sums(&fused::matrix(first, HIDDEN[0])?)?;
-        fused::silu(&mut second);
-        let of_head = |factor: usize| self.factors[factor].narrow(1, start, OUTPUTS)?.contiguous();
-        let mut sums = fused::product(&fused::matrix(second, HIDDEN[1])?, &of_head(2)?)?;
-        fused::add(&mut sums, &fused::product(inputs, &of_head(3)?)?);
-        let of_series = &self.parameters[place::OUTPUT_SERIES];
-        let of_series: Vec<f32> =
-            of_series.chunks_exact(width).flat_map(|row| &row[start..][..OUTPUTS]).copied().collect();
-        let bias = &self.parameters[place::OUTPUT_BIAS][start..][..OUTPUTS];
-        fused::add_series(&mut sums, bias, &of_series, places)?;
-        Ok(sums)
-    }
 }

@@ -1,16 +1,17 @@
 //! A small network over the rows of all series, several of them averaged: centre, spread and quantiles of every step at
 //! once.
 
+mod answers;
 mod fused;
 mod loss;
 mod member;
+mod tiles;
 mod train;
 
 pub use member::{HIDDEN, Member, Sizes};
 pub use train::Lesson;
 
-use crate::rows::{Features, OUTPUTS, SPREAD, Samples};
-use candle_core::Tensor;
+use crate::rows::{Features, Samples};
 use std::f32::consts::TAU;
 
 /// Waves of the day and of the week that hour and weekday become: sine and cosine of each.
@@ -20,8 +21,6 @@ const WEEK_WAVES: usize = 2;
 const CALENDAR_INPUTS: usize = 2 * (DAY_WAVES + WEEK_WAVES) + 1;
 /// A deviation of a feature below this is none.
 const LEAST_DEVIATION: f32 = 1e-6;
-/// Rows that pass the network at once: their hidden units stay in the cache.
-const ROWS_AT_ONCE: usize = 1_024;
 
 /// Networks that were trained apart, and how rows become their inputs.
 #[derive(Debug, Clone)]
@@ -80,64 +79,20 @@ impl Network {
             let each = amounts.iter().zip(&self.standard);
             values.extend(each.map(|(value, [mean, deviation])| drawn_in((value - mean) / deviation)));
             let [hour, weekday, day_off, place] = [calendar[0], calendar[1], calendar[2], calendar[3]];
-            let waves = |number: usize, turn: f32| {
-                (1..=number).flat_map(move |k| <[f32; 2]>::from((turn * k as f32).sin_cos()))
-            };
-            values.extend(waves(DAY_WAVES, TAU * hour / 24.0));
-            values.extend(waves(WEEK_WAVES, TAU * weekday / 7.0));
+            values.extend(waves(hour, weekday));
             values.push(day_off);
             places.push(self.sizes.class_of(place as usize) as u32);
         }
         Inputs { values, places }
     }
+}
 
-    /// The mean outputs of the networks for each row: `[row][step × outputs]`, the spread as a deviation.
-    ///
-    /// # Errors
-    /// The arithmetic fails.
-    pub fn say(&self, rows: &[f32], features: &Features) -> Result<Vec<f32>, candle_core::Error> {
-        self.mean_of(rows, features, self.sizes.outputs(), Member::forward)
-    }
-
-    /// The same of the head of one group for rows of it: `[row][outputs]`.
-    ///
-    /// # Errors
-    /// The arithmetic fails.
-    pub fn say_of_group(
-        &self,
-        group: usize,
-        rows: &[f32],
-        features: &Features,
-    ) -> Result<Vec<f32>, candle_core::Error> {
-        self.mean_of(rows, features, OUTPUTS, |member, inputs, places| member.forward_head(group, inputs, places))
-    }
-
-    /// The mean of what the members answer, so many numbers a row.
-    fn mean_of(
-        &self,
-        rows: &[f32],
-        features: &Features,
-        outputs: usize,
-        of_member: impl Fn(&Member, &Tensor, &[u32]) -> Result<Vec<f32>, candle_core::Error>,
-    ) -> Result<Vec<f32>, candle_core::Error> {
-        let share = 1.0 / self.members.len() as f32;
-        let mut predicted = Vec::with_capacity(rows.len() / features.count() * outputs);
-        for rows in rows.chunks(ROWS_AT_ONCE * features.count()) {
-            let inputs = self.inputs(rows, features);
-            let count = inputs.places.len();
-            let places = inputs.places;
-            let inputs = fused::matrix(inputs.values, self.sizes.inputs)?;
-            let start = predicted.len();
-            predicted.resize(start + count * outputs, 0.0);
-            for member in &self.members {
-                let answers = of_member(member, &inputs, &places)?;
-                for (place, (sum, one)) in predicted[start..].iter_mut().zip(answers).enumerate() {
-                    *sum += share * if place % OUTPUTS == SPREAD { loss::spread(one) as f32 } else { one };
-                }
-            }
-        }
-        Ok(predicted)
-    }
+/// Sine and cosine of the waves of hour and weekday.
+fn waves(hour: f32, weekday: f32) -> [f32; CALENDAR_INPUTS - 1] {
+    let waves =
+        |number: usize, turn: f32| (1..=number).flat_map(move |k| <[f32; 2]>::from((turn * k as f32).sin_cos()));
+    let mut all = waves(DAY_WAVES, TAU * hour / 24.0).chain(waves(WEEK_WAVES, TAU * weekday / 7.0));
+    std::array::from_fn(|_| all.next().unwrap_or(0.0))
 }
 
 /// Grows as the logarithm of large values and leaves small ones nearly as they are, sign kept.

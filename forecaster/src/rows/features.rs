@@ -1,6 +1,7 @@
 //! The features of a window for a model of rows: differences to the last value, in deviations of the series, then the calendar.
 
 use super::StepGroups;
+use crate::trees::TargetColumns;
 use datasets::window::Window;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -67,7 +68,7 @@ impl FeatureGroup {
 enum Layout {
     /// A window, with what some of its targets have.
     Window,
-    /// A window, with what each of its targets has, so that a row of each can be [`picked`](Features::pick).
+    /// A window, with what each of its answered targets has, one after the other.
     AllTargets,
     /// One target of a window.
     OneTarget,
@@ -98,15 +99,17 @@ impl Features {
     /// from windows shorter than a week had 4 to 7 % less loss.
     pub const HISTORY_HOURS_LEAST: usize = 72;
 
-    /// Features for a lookback and a horizon. Where steps are grouped, rows of windows hold what each target has.
+    /// Features for a lookback and a horizon. Where steps are grouped, rows of windows hold what each answered target has.
     pub fn new(lookback_hours: usize, horizon: HorizonHours, step_groups: StepGroups) -> Self {
-        let (layout, most) =
-            if step_groups.is_empty() { (Layout::Window, STEPS_MOST) } else { (Layout::AllTargets, usize::MAX) };
-        let (all, picked) = (horizon.steps(), horizon.steps().min(most));
-        let steps = (1..=picked).map(|number| number * all / picked - 1).collect();
+        let (all, picked) = (horizon.steps(), horizon.steps().min(STEPS_MOST));
+        let (layout, steps): (_, Vec<usize>) = if step_groups.is_empty() {
+            (Layout::Window, (1..=picked).map(|number| number * all / picked - 1).collect())
+        } else {
+            (Layout::AllTargets, step_groups.answered().flatten().collect())
+        };
         let (days, weeks) = ((lookback_hours - 1) / DAY_HOURS, (lookback_hours - 1) / WEEK_HOURS);
         let (days, weeks) = (days.min(DAYS_OF_CHANGES), weeks.min(WEEKS_OF_CHANGES));
-        let groups = groups(layout, picked, weeks);
+        let groups = groups(layout, steps.len(), weeks);
         Self { lookback_hours, layout, step_groups, steps, days, weeks, groups, without: None }
     }
 
@@ -200,12 +203,11 @@ impl Features {
         self.leave_out(&mut to[start..]);
     }
 
-    /// Appends the row of the target of one step, out of a row that holds all of them.
-    pub fn pick(&self, row: &[f32], step: usize, to: &mut Vec<f32>) {
-        let each = (row.len() - OF_WINDOW - 1) / self.steps.len();
-        to.extend_from_slice(&row[..OF_WINDOW]);
-        to.extend_from_slice(&row[OF_WINDOW + step * each..][..each]);
-        to.push(row[row.len() - 1]);
+    /// Where the features of a target lie in a row; the other features of a row are those of its window.
+    pub fn target_columns(&self) -> TargetColumns {
+        let features = self.of_one_target().count();
+        let own = OF_WINDOW..features - 1;
+        if self.step_groups.is_empty() { TargetColumns::alone(features) } else { TargetColumns { features, own } }
     }
 
     fn leave_out(&self, row: &mut [f32]) {
@@ -230,19 +232,22 @@ impl Features {
         let until = |back: usize, ahead: usize| (look.ago(back - ahead) - look.ago(back + 1)) / look.scale_gpus;
         let change = |back: usize| until(back, step % DAY_HOURS);
         let (days, weeks) = (look.full(self.days, DAY_HOURS), look.full(self.weeks, WEEK_HOURS));
-        let mut days: Vec<f64> = (1..=days).map(|day| change(day * DAY_HOURS)).collect();
-        let mut features = vec![same_hour(DAY_HOURS), same_hour(WEEK_HOURS)];
+        let mut all_days = [0.0; DAYS_OF_CHANGES];
+        let days = &mut all_days[..days];
+        days.iter_mut().zip(1..).for_each(|(one, day)| *one = change(day * DAY_HOURS));
+        let mut put = |value: f64| to.push(value as f32);
+        put(same_hour(DAY_HOURS));
+        put(same_hour(WEEK_HOURS));
         let mean = days.iter().sum::<f64>() / days.len() as f64;
         let spread = (days.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / days.len() as f64).sqrt();
         days.sort_unstable_by(f64::total_cmp);
-        features.extend([mean, days[days.len() / 2], days[days.len() - 1], spread]);
+        [mean, days[days.len() / 2], days[days.len() - 1], spread].into_iter().for_each(&mut put);
         if self.weeks > 0 {
             // Rows of windows, which models of long horizons had before steps were grouped, keep what they mean.
             let ahead = if self.layout == Layout::Window { step % DAY_HOURS } else { step % WEEK_HOURS };
             let changes = (1..=weeks).map(|week| until(week * WEEK_HOURS, ahead));
-            features.push(changes.sum::<f64>() / weeks.max(1) as f64);
+            put(changes.sum::<f64>() / weeks.max(1) as f64);
         }
-        to.extend(features.into_iter().map(|value| value as f32));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::predict::{Predict, forecast};
 use crate::rows::{HistoryFault, Source};
 use crate::scores::{self, IssueLosses, ScoreSums, Scores};
 use datasets::{HourRange, Panel};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{DemandForecast, GuaranteeRate, HourStart, PoolId};
 
 /// A training that reads its history in parts.
@@ -67,7 +67,8 @@ pub fn train_streamed(
         Validation { scores: first.scores, last_value, losses: first.losses, last_value_losses, issued: Vec::new() };
     let model = Model::Blend(Box::new(blend.refit(&what.source)?));
     let data = HourRange { from: what.start, to: what.source.split.until };
-    Ok((Trained { spec, data, model, calibrations, calibrator: first.calibrator }, validation))
+    let (calibrator, jobs) = (first.calibrator, BTreeMap::new());
+    Ok((Trained { spec, data, model, calibrations, calibrator, jobs }, validation))
 }
 
 /// The validation part, hour by hour.

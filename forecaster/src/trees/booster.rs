@@ -2,9 +2,9 @@
 //! leaf as in LightGBM, Ke and others 2017), for means and quantiles. Seeded, and the same on any number of cores.
 
 use super::binned::Binned;
-use super::compiled::{ROWS_AT_ONCE, Tree};
 use super::forest::{Forest, Node};
 use super::grains::Grains;
+use super::splits::Tree;
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -131,6 +131,9 @@ fn loss(target: Target, rows: &Rows<'_>, guesses: &[f64]) -> f64 {
     let each = rows.targets.iter().zip(guesses).zip(rows.weights);
     each.map(|((actual, guess), weight)| target.loss(*actual, *guess, *weight)).sum()
 }
+
+/// Rows that pass a tree together: their columns stay in the cache.
+const ROWS_AT_ONCE: usize = 1_024;
 
 /// Adds what a tree says of each row. The rank of a value among the cuts is its bin.
 fn add(tree: &Tree, binned: &Binned, guesses: &mut [f64]) {

@@ -2,146 +2,254 @@
 //! of QuickScorer, Lucchese and others 2015).
 //!
 //! A split takes away the leaves on its left from the rows that go to the right. What remains after all splits of a tree
-//! begins with the leaf that the row reaches. So every split is one pass over a column without a branch.
+//! begins with the leaf that the row reaches. So every split is one pass over a column without a branch. Targets of one window
+//! share the splits by features of the window.
 
 use super::forest::{Forest, Node};
+use super::lanes::{Columns, Cut, LANES, Ranks, Tree};
+use std::ops::Range;
 
-/// Rows that pass all trees together: their columns stay in the cache.
-pub const ROWS_AT_ONCE: usize = 1_024;
+/// Leaves of a tree at most: each is a bit of a number of 16.
+pub const LEAVES_MOST: usize = 16;
+/// Windows that pass all trees together: their columns stay in the cache.
+const WINDOWS_AT_ONCE: usize = 256;
+/// Thresholds of a feature at most, so that a rank is a byte.
+const THRESHOLDS_MOST: usize = u8::MAX as usize;
 
-/// The leaves of a tree that a row may still reach, the left-most one in the lowest bit.
-pub type Leaves = u16;
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Split {
-    feature: u16,
-    /// Rows whose rank is larger go to the right.
-    rank: u16,
-    /// The leaves that they can no longer reach.
-    takes: Leaves,
+/// Where the features of a target lie in a row of a window with several targets: features of the window, those of each target, one
+/// target after the other, and what follows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetColumns {
+    /// Features of one target.
+    pub features: usize,
+    /// Those that differ between the targets of a window.
+    pub own: Range<usize>,
 }
 
-/// A tree as splits by ranks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tree {
-    splits: Vec<Split>,
-    leaves: [f32; Compiled::LEAVES_MOST],
+impl TargetColumns {
+    /// Rows with one target each.
+    #[must_use]
+    pub const fn alone(features: usize) -> Self {
+        Self { features, own: features..features }
+    }
+
+    /// Width of a row with so many targets.
+    #[must_use]
+    pub const fn width(&self, targets: usize) -> usize {
+        self.features + (targets - 1) * (self.own.end - self.own.start)
+    }
+
+    /// Place of a feature of a target in such a row.
+    const fn place(&self, feature: usize, target: usize, width: usize) -> usize {
+        if feature < self.own.start {
+            feature
+        } else if feature < self.own.end {
+            feature + target * (self.own.end - self.own.start)
+        } else {
+            width - (self.features - feature)
+        }
+    }
+
+    /// Place of a feature among those of windows, or among those of targets.
+    const fn column(&self, feature: usize) -> usize {
+        if feature < self.own.start {
+            feature
+        } else if feature < self.own.end {
+            feature - self.own.start
+        } else {
+            feature - (self.own.end - self.own.start)
+        }
+    }
+
+    fn is_own(&self, feature: usize) -> bool {
+        self.own.contains(&feature)
+    }
 }
 
 /// Forests over the same rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
+    columns: TargetColumns,
+    bases: Vec<f64>,
+    /// One part, or several of forests with more thresholds of a feature than a rank can count.
+    parts: Vec<Part>,
+}
+
+/// Trees with few enough thresholds.
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
     /// Thresholds of each feature that is split by, rising. The rank of a value is how many of them are below it.
     thresholds: Vec<Vec<f32>>,
-    forests: Vec<(f64, Vec<Tree>)>,
+    /// `[forest][tree]`.
+    forests: Vec<Vec<Tree>>,
 }
 
 impl Compiled {
-    /// Leaves of a tree at most.
-    pub const LEAVES_MOST: usize = Leaves::BITS as usize;
-
-    /// Forests that are evaluated together.
-    pub fn new<'a>(forests: impl Iterator<Item = &'a Forest> + Clone) -> Self {
-        let mut thresholds: Vec<Vec<f32>> = Vec::new();
-        for node in forests.clone().flat_map(|forest| forest.trees.iter().flatten()) {
-            if let Node::Split { feature, threshold, .. } = *node {
-                let feature = usize::from(feature);
-                thresholds.resize(thresholds.len().max(feature + 1), Vec::new());
-                thresholds[feature].push(threshold);
+    /// Forests that are evaluated together, over rows with these columns.
+    pub fn new<'a>(forests: impl Iterator<Item = &'a Forest> + Clone, columns: TargetColumns) -> Self {
+        let all: Vec<&Forest> = forests.collect();
+        let bases = all.iter().map(|forest| forest.base).collect();
+        let trees =
+            all.iter().enumerate().flat_map(|(place, forest)| forest.trees.iter().map(move |tree| (place, tree)));
+        let trees: Vec<(usize, &Vec<Node>)> = trees.collect();
+        let mut parts = Vec::new();
+        let mut rest = &trees[..];
+        while !rest.is_empty() {
+            let (thresholds, count) = thresholds(rest, columns.features);
+            let mut of_forests = vec![Vec::new(); all.len()];
+            for (place, nodes) in &rest[..count] {
+                of_forests[*place].push(tree(nodes, &thresholds, &columns));
             }
+            parts.push(Part { thresholds, forests: of_forests });
+            rest = &rest[count..];
         }
-        for of_feature in &mut thresholds {
-            of_feature.sort_unstable_by(f32::total_cmp);
-            of_feature.dedup();
-        }
-        let tree = |nodes: &Vec<Node>| Tree::of(nodes, &thresholds);
-        let forests = forests.map(|forest| (forest.base, forest.trees.iter().map(tree).collect())).collect();
-        Self { thresholds, forests }
+        Self { columns, bases, parts }
     }
 
     /// The predictions of each forest for each row: `[forest][row]`.
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
-        // Instructions of the widest registers that the processor has; the numbers are the same with any.
-        pulp::Arch::new().dispatch(|| self.say_here(rows, features))
+        self.say_of_targets(rows, features, 0..1).into_iter().flatten().collect()
     }
 
-    #[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
-    #[inline(always)]
-    fn say_here(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
-        let count = rows.len() / features;
-        let mut predicted: Vec<Vec<f64>> = self.forests.iter().map(|(base, _)| vec![*base; count]).collect();
-        let mut ranks = vec![0_u16; self.thresholds.len() * ROWS_AT_ONCE];
-        let mut open = [Leaves::MAX; ROWS_AT_ONCE];
-        for (block, rows) in rows.chunks(ROWS_AT_ONCE * features).enumerate() {
-            let count = rows.len() / features;
-            self.rank(rows, features, &mut ranks);
-            for ((_, trees), predicted) in self.forests.iter().zip(&mut predicted) {
-                let predicted = &mut predicted[block * ROWS_AT_ONCE..][..count];
-                for tree in trees {
-                    tree.add_to(|feature| &ranks[feature * ROWS_AT_ONCE..], &mut open[..count], predicted);
+    /// The predictions for some targets of rows of windows: `[target][forest][row]`.
+    pub fn say_of_targets(&self, rows: &[f32], width: usize, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
+        let count = rows.len() / width;
+        let of_target = || self.bases.iter().map(|base| vec![*base; count]).collect();
+        let mut all: Vec<Vec<Vec<f64>>> = targets.clone().map(|_| of_target()).collect();
+        for (block, rows) in rows.chunks(WINDOWS_AT_ONCE * width).enumerate() {
+            let start = block * WINDOWS_AT_ONCE;
+            for part in &self.parts {
+                let columns = part.ranked(&self.columns, rows, width, targets.clone());
+                for (forest, trees) in part.forests.iter().enumerate() {
+                    let sums = columns.sums(trees);
+                    for (sums, predicted) in sums.chunks(columns.groups).zip(&mut all) {
+                        let rows = predicted[forest][start..].iter_mut().zip(sums.iter().flatten());
+                        rows.take(WINDOWS_AT_ONCE).for_each(|(predicted, sum)| *predicted += f64::from(*sum));
+                    }
                 }
             }
         }
-        predicted
+        all
     }
+}
 
-    fn rank(&self, rows: &[f32], features: usize, ranks: &mut [u16]) {
-        for (feature, thresholds) in self.thresholds.iter().enumerate().filter(|(_, of)| !of.is_empty()) {
-            let column = &mut ranks[feature * ROWS_AT_ONCE..][..ROWS_AT_ONCE];
-            for (rank, row) in column.iter_mut().zip(rows.chunks_exact(features)) {
-                *rank = thresholds.partition_point(|threshold| *threshold < row[feature]) as u16;
+impl Part {
+    /// The ranks of the features of rows and of some of their targets.
+    fn ranked(&self, columns: &TargetColumns, rows: &[f32], width: usize, targets: Range<usize>) -> Columns {
+        let groups = Columns::groups_for(rows.len() / width);
+        let ranked = |is_own: bool, target: usize| {
+            let features = (0..columns.features).filter(|feature| columns.is_own(*feature) == is_own);
+            let mut ranks: Vec<Ranks> = Vec::new();
+            for feature in features {
+                let place = columns.place(feature, target, width);
+                let values = rows.chunks_exact(width).map(|row| row[place]);
+                append_ranks(values, &self.thresholds[feature], groups, &mut ranks);
             }
+            ranks
+        };
+        Columns {
+            groups,
+            of_window: ranked(false, 0),
+            of_targets: targets.map(|target| ranked(true, target)).collect(),
         }
     }
 }
 
-impl Tree {
-    /// A tree whose thresholds are among those of each feature.
-    pub fn of(nodes: &[Node], thresholds: &[Vec<f32>]) -> Self {
-        let mut tree = Self { splits: Vec::new(), leaves: [0.0; Compiled::LEAVES_MOST] };
-        tree.grow(nodes, 0, 0, thresholds);
-        tree
+/// Appends the ranks of a column, as whole groups: how many thresholds are below each value.
+fn append_ranks(values: impl Iterator<Item = f32>, thresholds: &[f32], groups: usize, to: &mut Vec<Ranks>) {
+    let start = to.len();
+    to.resize(start + groups, [i8::MIN; LANES]);
+    if thresholds.is_empty() {
+        return;
     }
-
-    /// Adds the leaves below a node, from left to right, from `first` on; answers which those are.
-    fn grow(&mut self, nodes: &[Node], place: usize, first: usize, thresholds: &[Vec<f32>]) -> std::ops::Range<usize> {
-        match nodes[place] {
-            Node::Leaf(value) => {
-                self.leaves[first] = value;
-                first..first + 1
+    let mut column = vec![[0.0_f32; LANES]; groups];
+    column.as_flattened_mut().iter_mut().zip(values).for_each(|(place, value)| *place = value);
+    pulp::Arch::new().dispatch(|| {
+        for (ranks, values) in to[start..].iter_mut().zip(&column) {
+            let mut counts = [0_i32; LANES];
+            for threshold in thresholds {
+                for (count, value) in counts.iter_mut().zip(values) {
+                    *count += i32::from(threshold < value);
+                }
             }
-            Node::Split { feature, threshold, left } => {
-                let below = self.grow(nodes, left as usize, first, thresholds);
-                let above = self.grow(nodes, left as usize + 1, below.end, thresholds);
-                let rank = thresholds[usize::from(feature)].partition_point(|one| *one < threshold) as u16;
-                let takes: Leaves = below.clone().map(|leaf| 1 << leaf).sum();
-                self.splits.push(Split { feature, rank, takes });
-                below.start..above.end
+            ranks.iter_mut().zip(counts).for_each(|(rank, count)| *rank = signed(count as usize));
+        }
+    });
+}
+
+/// A rank counted from −128.
+const fn signed(rank: usize) -> i8 {
+    (rank as u8 ^ 0x80) as i8
+}
+
+/// The thresholds of each feature of the first trees whose ranks fit in a byte, and the number of these trees.
+fn thresholds(trees: &[(usize, &Vec<Node>)], features: usize) -> (Vec<Vec<f32>>, usize) {
+    let mut thresholds: Vec<Vec<f32>> = vec![Vec::new(); features];
+    for (place, (_, nodes)) in trees.iter().enumerate() {
+        let splits = nodes.iter().filter_map(|node| match *node {
+            Node::Split { feature, threshold, .. } => Some((usize::from(feature), threshold)),
+            Node::Leaf(_) => None,
+        });
+        let splits: Vec<(usize, f32)> = splits.collect();
+        let is_full = |feature: usize| thresholds[feature].len() + LEAVES_MOST > THRESHOLDS_MOST;
+        if splits.iter().any(|(feature, _)| is_full(*feature)) {
+            // The first tree always fits.
+            return (thresholds, place);
+        }
+        for (feature, threshold) in splits {
+            let of_feature = &mut thresholds[feature];
+            let at = of_feature.partition_point(|one| one.total_cmp(&threshold).is_lt());
+            if of_feature.get(at).is_none_or(|one| one.total_cmp(&threshold).is_ne()) {
+                of_feature.insert(at, threshold);
             }
         }
     }
+    (thresholds, trees.len())
+}
 
-    /// Adds the leaf that each row reaches. `ranks` answers the ranks of a feature, as many as `predicted` at least; `open` is
-    /// room to work in, as long as `predicted`.
-    #[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
-    #[inline(always)]
-    pub fn add_to<'a, T: Copy + Into<u16> + 'a>(
-        &self,
-        ranks: impl Fn(usize) -> &'a [T],
-        open: &mut [Leaves],
-        predicted: &mut [f64],
-    ) {
-        open.fill(Leaves::MAX);
-        for &Split { feature, rank: most, takes } in &self.splits {
-            for (open, rank) in open.iter_mut().zip(ranks(usize::from(feature))) {
-                // All ones or all zeros, without a branch, so that the compiler takes many rows at once.
-                let goes_right = Leaves::from((*rank).into() > most).wrapping_neg();
-                *open &= !(goes_right & takes);
-            }
+/// A tree whose thresholds are among those of each feature.
+fn tree(nodes: &[Node], thresholds: &[Vec<f32>], columns: &TargetColumns) -> Tree {
+    let mut cuts = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+    let leaves = leaves(nodes, &mut |feature, threshold, takes| {
+        let rank = signed(thresholds[feature].partition_point(|one| one.total_cmp(&threshold).is_lt()));
+        let of_column = &mut cuts[usize::from(columns.is_own(feature))];
+        let feature = columns.column(feature) as u16;
+        for (cuts, takes) in of_column.iter_mut().zip(takes.to_le_bytes()).filter(|(_, takes)| *takes != 0) {
+            cuts.push(Cut { feature, rank, takes });
         }
-        for (predicted, open) in predicted.iter_mut().zip(open) {
-            // A leaf remains to every row, so the remainder only spares a check.
-            *predicted += f64::from(self.leaves[open.trailing_zeros() as usize % Compiled::LEAVES_MOST]);
+    });
+    let [of_window, of_target] = cuts;
+    Tree::new(of_window, of_target, leaves)
+}
+
+/// Receives feature, threshold and the leaves that rows above it can no longer reach, the left-most one in the lowest bit.
+pub type SplitVisit<'a> = &'a mut dyn FnMut(usize, f32, u16);
+
+/// The leaves of a tree from left to right; each split is passed on.
+pub fn leaves(nodes: &[Node], visit: SplitVisit<'_>) -> [f32; LEAVES_MOST] {
+    let mut leaves = [0.0; LEAVES_MOST];
+    walk(nodes, 0, 0, &mut leaves, visit);
+    leaves
+}
+
+/// The leaves below a node, of which `first` is the left-most one.
+fn walk(
+    nodes: &[Node],
+    place: usize,
+    first: usize,
+    leaves: &mut [f32; LEAVES_MOST],
+    visit: SplitVisit<'_>,
+) -> Range<usize> {
+    match nodes[place] {
+        Node::Leaf(value) => {
+            leaves[first] = value;
+            first..first + 1
+        }
+        Node::Split { feature, threshold, left } => {
+            let below = walk(nodes, left as usize, first, leaves, visit);
+            let above = walk(nodes, left as usize + 1, below.end, leaves, visit);
+            visit(usize::from(feature), threshold, below.clone().map(|leaf| 1_u16 << leaf).sum());
+            below.start..above.end
         }
     }
 }
@@ -153,35 +261,80 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     /// A tree of up to sixteen leaves over five features, thresholds on a grid so that values meet them.
-    fn tree(rng: &mut ChaCha8Rng) -> Vec<Node> {
+    fn tree(rng: &mut ChaCha8Rng, grid: i32) -> Vec<Node> {
         let mut nodes = vec![Node::Leaf(0.0)];
         for _ in 0..rng.random_range(0..16) {
             let leaves: Vec<usize> = (0..nodes.len()).filter(|k| matches!(nodes[*k], Node::Leaf(_))).collect();
             let place = leaves[rng.random_range(0..leaves.len())];
-            let (feature, threshold) = (rng.random_range(0..5), rng.random_range(-3..3) as f32);
+            let (feature, threshold) = (rng.random_range(0..5), rng.random_range(-grid..grid) as f32);
             nodes[place] = Node::Split { feature, threshold, left: nodes.len() as u32 };
             nodes.extend([Node::Leaf(rng.random()), Node::Leaf(rng.random())]);
         }
         nodes
     }
 
+    fn forests(rng: &mut ChaCha8Rng, trees: usize, grid: i32) -> Vec<Forest> {
+        let forest =
+            |number: i32| Forest { base: f64::from(number), trees: (0..trees).map(|_| tree(rng, grid)).collect() };
+        (0..6).map(forest).collect()
+    }
+
+    /// Sums of leaves are single-precision numbers.
+    fn assert_near(predicted: &[f64], walked: &[f64]) {
+        assert_eq!(predicted.len(), walked.len());
+        for (one, other) in predicted.iter().zip(walked) {
+            assert!((one - other).abs() <= 1e-5 * other.abs().max(1.0), "{one} is not {other}");
+        }
+    }
+
     #[test]
     fn compiled_forests_answer_as_a_walk_through_the_trees_does() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
-        let forests: Vec<Forest> = (0..6)
-            .map(|number| Forest { base: f64::from(number), trees: (0..20).map(|_| tree(&mut rng)).collect() })
-            .collect();
+        let forests = forests(&mut rng, 20, 3);
         let rows: Vec<f32> = (0..5 * 2_500).map(|_| rng.random_range(-8..8) as f32 * 0.5).collect();
-        let predicted = Compiled::new(forests.iter()).say(&rows, 5);
+        let predicted = Compiled::new(forests.iter(), TargetColumns::alone(5)).say(&rows, 5);
         for (forest, predicted) in forests.iter().zip(predicted) {
             let walked: Vec<f64> = rows.chunks_exact(5).map(|row| forest.predict(row)).collect();
-            assert_eq!(predicted, walked);
+            assert_near(&predicted, &walked);
+        }
+    }
+
+    #[test]
+    fn each_target_of_a_window_has_features_of_its_own() {
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let forests = forests(&mut rng, 20, 3);
+        // Features 1 to 3 are those of a target; a row has three targets.
+        let columns = TargetColumns { features: 5, own: 1..4 };
+        let width = columns.width(3);
+        let rows: Vec<f32> = (0..width * 300).map(|_| rng.random_range(-8..8) as f32 * 0.5).collect();
+        let predicted = Compiled::new(forests.iter(), columns).say_of_targets(&rows, width, 1..3);
+        for (target, predicted) in (1..3).zip(predicted) {
+            for (forest, predicted) in forests.iter().zip(predicted) {
+                let of_target = |row: &[f32]| {
+                    let own = &row[1 + 3 * target..][..3];
+                    forest.predict(&[row[0], own[0], own[1], own[2], row[width - 1]])
+                };
+                assert_near(&predicted, &rows.chunks_exact(width).map(of_target).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn thresholds_beyond_a_byte_of_ranks_are_answered_in_parts() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let forests = forests(&mut rng, 150, 4_000);
+        let compiled = Compiled::new(forests.iter(), TargetColumns::alone(5));
+        assert!(compiled.parts.len() > 1);
+        let rows: Vec<f32> = (0..5 * 300).map(|_| rng.random_range(-4_000..4_000) as f32 + 0.5).collect();
+        for (forest, predicted) in forests.iter().zip(compiled.say(&rows, 5)) {
+            let walked: Vec<f64> = rows.chunks_exact(5).map(|row| forest.predict(row)).collect();
+            assert_near(&predicted, &walked);
         }
     }
 
     #[test]
     fn forests_without_trees_say_their_base() {
-        let predicted = Compiled::new([Forest::new(2.5)].iter()).say(&[1.0, 2.0, 3.0, 4.0], 2);
-        assert_eq!(predicted, [[2.5, 2.5]]);
+        let compiled = Compiled::new([Forest::new(2.5)].iter(), TargetColumns::alone(2));
+        assert_eq!(compiled.say(&[1.0, 2.0, 3.0, 4.0], 2), [[2.5, 2.5]]);
     }
 }

@@ -3,7 +3,7 @@
 use super::Forests;
 use super::binned::Binned;
 use super::booster::{Growth, Rows, Target, grow};
-use super::compiled::Compiled;
+use super::compiled::{Compiled, TargetColumns};
 use super::forest::Forest;
 use crate::gaussian::crps;
 use crate::rows::{OUTPUTS, SPREAD, Samples};
@@ -51,7 +51,7 @@ impl Forests {
         let validation = Some((validate, &judged));
         let steps = Ground { growth, seed, learn, binned: &binned, validate: validation }.forests(&[]);
         let spread_factor = best_factor(&steps, validate);
-        Self::new(steps, spread_factor)
+        Self::new(steps, spread_factor, features)
     }
 
     /// Grows once more, from more rows, as many trees as validation had decided.
@@ -60,24 +60,24 @@ impl Forests {
         let binned = Binned::cut(&learn.rows, features);
         let rounds: Vec<usize> = self.steps().iter().flatten().map(|forest| forest.trees.len()).collect();
         let ground = Ground { growth, seed, learn, binned: &binned, validate: None };
-        Self::new(ground.forests(&rounds), self.spread_factors()[0])
+        Self::new(ground.forests(&rounds), self.spread_factors()[0], features)
     }
 
     /// Forests that were grown for each group apart as those of one model.
     #[must_use]
-    pub fn joined(groups: Vec<Self>) -> Self {
+    pub fn joined(groups: Vec<Self>, columns: TargetColumns) -> Self {
         let (mut steps, mut factors) = (Vec::new(), Vec::new());
         for group in groups {
             steps.extend(group.steps);
             factors.extend(group.spread_factors);
         }
-        Self::of_groups(steps, factors)
+        Self::of_groups(steps, factors, columns)
     }
 
     /// Those of one group alone.
     #[must_use]
     pub fn group(&self, group: usize) -> Self {
-        Self::new(vec![self.steps[group].clone()], self.spread_factors[group])
+        Self::new(vec![self.steps[group].clone()], self.spread_factors[group], self.columns.features)
     }
 }
 
@@ -140,7 +140,8 @@ fn best_factor(forests: &[Vec<Forest>], samples: &Samples) -> f64 {
 impl Samples {
     /// The predictions of a forest for each row.
     fn predicted(&self, forest: &Forest) -> Vec<f64> {
-        Compiled::new(std::iter::once(forest)).say(&self.rows, self.features()).remove(0)
+        let columns = TargetColumns::alone(self.features());
+        Compiled::new(std::iter::once(forest), columns).say(&self.rows, self.features()).remove(0)
     }
 
     /// How far the mean was off, as a deviation of a Gaussian.

@@ -6,12 +6,16 @@ mod compiled;
 mod fit;
 mod forest;
 mod grains;
+mod lanes;
+mod splits;
 
 pub use booster::Growth;
 pub use forest::{Forest, Node};
 
 use crate::rows::{OUTPUTS, SPREAD};
-use compiled::Compiled;
+pub use compiled::TargetColumns;
+use compiled::{Compiled, LEAVES_MOST};
+use std::ops::Range;
 
 /// The forests of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,26 +24,28 @@ pub struct Forests {
     steps: Vec<Vec<Forest>>,
     /// One for all, or one for each group.
     spread_factors: Vec<f64>,
+    columns: TargetColumns,
     compiled: Vec<Compiled>,
 }
 
 impl Forests {
     /// Leaves of a tree at most.
-    pub const LEAVES_MOST: usize = Compiled::LEAVES_MOST;
+    pub const LEAVES_MOST: usize = LEAVES_MOST;
 
-    /// Forests `[step][OUTPUTS]` over the same rows; what they say of the spread is multiplied by `spread_factor` to make a
-    /// deviation.
+    /// Forests `[step][OUTPUTS]` over the same rows of so many features; what they say of the spread is multiplied by
+    /// `spread_factor` to make a deviation.
     #[must_use]
-    pub fn new(steps: Vec<Vec<Forest>>, spread_factor: f64) -> Self {
-        let compiled = vec![Compiled::new(steps.iter().flatten())];
-        Self { steps, spread_factors: vec![spread_factor], compiled }
+    pub fn new(steps: Vec<Vec<Forest>>, spread_factor: f64, features: usize) -> Self {
+        let columns = TargetColumns::alone(features);
+        let compiled = vec![Compiled::new(steps.iter().flatten(), columns.clone())];
+        Self { steps, spread_factors: vec![spread_factor], columns, compiled }
     }
 
-    /// Forests `[group][OUTPUTS]`, each over rows of its own.
+    /// Forests `[group][OUTPUTS]`, each over targets of its own.
     #[must_use]
-    pub fn of_groups(groups: Vec<Vec<Forest>>, spread_factors: Vec<f64>) -> Self {
-        let compiled = groups.iter().map(|forests| Compiled::new(forests.iter())).collect();
-        Self { steps: groups, spread_factors, compiled }
+    pub fn of_groups(groups: Vec<Vec<Forest>>, spread_factors: Vec<f64>, columns: TargetColumns) -> Self {
+        let compiled = groups.iter().map(|forests| Compiled::new(forests.iter(), columns.clone())).collect();
+        Self { steps: groups, spread_factors, columns, compiled }
     }
 
     /// Forests of each step or group.
@@ -57,18 +63,25 @@ impl Forests {
     /// The predictions of the forests for each row: `[step × OUTPUTS][row]`, the spread as a deviation.
     #[must_use]
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
-        self.say_of_group(0, rows, features)
+        let mut all = self.compiled[0].say(rows, features);
+        all.chunks_mut(OUTPUTS).for_each(|of_step| self.widen(0, of_step));
+        all
     }
 
-    /// The predictions of the forests of one group for rows of it: `[OUTPUTS][row]`.
+    /// The predictions of the forests of one group for some targets of rows of windows: `[target][OUTPUTS][row]`.
     #[must_use]
-    pub fn say_of_group(&self, group: usize, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
-        let mut all = self.compiled[group].say(rows, features);
-        for spreads in all.iter_mut().skip(SPREAD).step_by(OUTPUTS) {
-            for spread in spreads {
-                *spread = spread.max(0.0) * self.spread_factors[group];
-            }
+    pub fn say_of_group(&self, group: usize, rows: &[f32], width: usize, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
+        let mut all = self.compiled[group].say_of_targets(rows, width, targets);
+        for of_target in &mut all {
+            self.widen(group, of_target);
         }
         all
+    }
+
+    /// Makes deviations of spreads.
+    fn widen(&self, group: usize, outputs: &mut [Vec<f64>]) {
+        for spread in &mut outputs[SPREAD] {
+            *spread = spread.max(0.0) * self.spread_factors[group];
+        }
     }
 }

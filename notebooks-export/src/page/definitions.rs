@@ -47,7 +47,8 @@ pub fn section(view: &View<'_>) -> Markup {
     let aggregations = "sum-of-bounds adds the organizations' own bounds (the GFS paper); independent adds variances; pooled \
                         adds them with the correlation seen on validation and corrects for the largest of the hours; conformal \
                         corrects the sum by the difference to the pool's measured peaks of the week before; mixture \
-                        weighs conformal, the last value and other experts by how their bounds fared.";
+                        weighs conformal, the last value and other experts, each calibrated on its own misses, by how their \
+                        bounds fared.";
     let content = html! {
         dl class="terms" {
             @for (term, meaning) in DEFINITIONS { div { dt { (term) } dd { (meaning) } } }

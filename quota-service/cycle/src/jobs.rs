@@ -1,8 +1,7 @@
 //! The HP jobs of a pool whose tasks are placed here.
 
-use forecaster::jobs::HpJob;
 use placement::pool::{Pool, Request};
-use vocab::{TaskClass, UnixSeconds};
+use vocab::{HpJob, TaskClass, UnixSeconds};
 
 /// The HP jobs that run and wait, as far as they are demand, the running ones first.
 #[must_use]

@@ -1,13 +1,13 @@
 //! State learned of one pool, kept from renewal to renewal.
 
 use forecaster::DamagedBytes;
-use forecaster::jobs::{HpJob, JobExpert, SharedBound};
+use forecaster::jobs::{JobExpert, PastJobs, SeenJobs, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
 use forecaster::risk::{Controlled, Moment, Outcome, RiskControl, Stated};
 use forecaster::watched::{Measured, Served, Watched};
 use placement::eta::Ended;
 use placement::{Bound, Supply};
-use vocab::{GuaranteeRate, HorizonHours, MilliGpus, UnixSeconds};
+use vocab::{GuaranteeRate, HorizonHours, HpJob, MilliGpus, UnixSeconds};
 
 /// Renewals closer together than this teach nothing of how much demand moves: that is measured at even intervals.
 const LEAST_INTERVAL_S: i64 = 150;
@@ -26,6 +26,15 @@ pub struct Learned {
     watched: Watched,
 }
 
+/// HP jobs of a pool, where they are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Jobs<'a> {
+    /// Those that run and wait now.
+    pub now: &'a [HpJob],
+    /// Those of a list, where there is one.
+    pub past: Option<&'a PastJobs>,
+}
+
 /// How the bounds moved with what demand does from moment to moment.
 #[derive(Debug, Clone)]
 pub struct Moving {
@@ -35,6 +44,8 @@ pub struct Moving {
     pub mixed: Vec<Mixed>,
     /// The same, mixed with the bounds of the jobs; empty where no jobs are known.
     pub shared: Vec<SharedBound>,
+    /// Numbers of the jobs that are known; none where jobs are not.
+    pub jobs: Option<SeenJobs>,
 }
 
 impl Moving {
@@ -96,7 +107,8 @@ impl Learned {
         }
         let (length, rest) = rest.split_first_chunk().ok_or_else(DamagedBytes::cut_off)?;
         let (watched, jobs) = part(u64::from_le_bytes(*length), rest)?;
-        Ok(Self { live, jobs: JobExpert::from_bytes(jobs)?, risk, watched: Watched::from_bytes(watched)? })
+        let jobs = JobExpert::from_bytes(jobs)?.unwrap_or_else(|| JobExpert::new(live.rate(), &live.offered()));
+        Ok(Self { live, jobs, risk, watched: Watched::from_bytes(watched)? })
     }
 
     /// How the bounds that were served fared, by hours.
@@ -121,7 +133,7 @@ impl Learned {
     pub(crate) fn mix(
         &mut self,
         now: UnixSeconds,
-        (hp_demand, jobs): (MilliGpus, Option<&[HpJob]>),
+        (hp_demand, jobs): (MilliGpus, Option<Jobs<'_>>),
         forecast: Option<&[Bound]>,
     ) -> Moving {
         let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
@@ -132,8 +144,11 @@ impl Learned {
             self.live.mix(now, hp_demand.milli(), gpus.as_deref())
         };
         let others: Vec<f64> = mixed.iter().map(|one| one.bound_gpus).collect();
-        let shared = |jobs: &[HpJob]| self.jobs.mix(now, (hp_demand.milli(), jobs), &others, now.get().unsigned_abs());
-        Moving { hp_demand, shared: jobs.map(shared).unwrap_or_default(), mixed }
+        let seed = now.get().unsigned_abs();
+        let shared = |Jobs { now: jobs, past }| self.jobs.mix(now, (hp_demand.milli(), jobs), past, &others, seed);
+        let shared = jobs.map(shared);
+        let jobs = shared.is_some().then(|| self.jobs.history().seen());
+        Moving { hp_demand, shared: shared.unwrap_or_default(), jobs, mixed }
     }
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises
@@ -166,9 +181,9 @@ impl Learned {
     }
 
     /// Notes that these bounds are served from this moment on, before what people asked for.
-    pub(crate) fn watch(&mut self, moment: &Moment, bounds: &[Bound], is_placed_here: bool) {
+    pub(crate) fn watch(&mut self, moment: &Moment, bounds: &[Bound], is_known_now: bool) {
         let bounds: Vec<MilliGpus> = bounds.iter().map(|one| one.bound).collect();
-        let measured = if is_placed_here { Measured::ByMoment } else { Measured::ByHour };
+        let measured = if is_known_now { Measured::ByMoment } else { Measured::ByHour };
         self.watched.note(moment, &bounds, measured);
     }
 }

@@ -1,12 +1,12 @@
 //! One pool, one renewal.
 
-use crate::learned::{Learned, Moving};
-use forecaster::jobs::HpJob;
+use crate::learned::{Jobs, Learned, Moving};
+use forecaster::jobs::PastJobs;
 use forecaster::risk::{Controlled, Moment, supported_rate};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
 use placement::overrides::{Overridden, overridden};
 use placement::{Bound, Eta, Known, PoolSettings, Promise, Quota, Supply, Unknown, quotas, supply};
-use vocab::{MilliGpus, Override, OverrideId, SECONDS_PER_HOUR, UnixSeconds};
+use vocab::{HpJob, MilliGpus, Override, OverrideId, SECONDS_PER_HOUR, UnixSeconds};
 
 /// Measurements and knowledge of a pool at one moment.
 #[derive(Debug)]
@@ -19,10 +19,14 @@ pub struct Inputs<'a> {
     pub settings: &'a PoolSettings,
     /// By the forecast, one for each of the offered hours; none while there is no forecast.
     pub forecast: Option<&'a [Bound]>,
-    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed by Headroom.
+    /// Whether Headroom places the pool's tasks: then it knows what became of each promise.
+    pub is_placed_here: bool,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here, or its scheduler reports its HP jobs.
     pub hp_demand: Option<MilliGpus>,
     /// The HP jobs behind it; none where they are not known.
     pub hp_jobs: Option<&'a [HpJob]>,
+    /// Those of a list that the model was trained with; none where there was no list.
+    pub past_jobs: Option<&'a PastJobs>,
     /// The end of the newest hour whose usage is known.
     pub measured_until: UnixSeconds,
     /// Hours of demand that the forecast's bounds are calibrated on; 0 where they are not.
@@ -83,11 +87,13 @@ pub struct Moved {
 pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     // 1. Supply.
     let supply = supply(inputs.known, inputs.settings, inputs.now)?;
-    // 2. Bounds of the peak: of the forecast, and of what demand does from moment to moment. What HP work holds now is known to
-    // the moment where tasks are placed here.
+    // 2. Bounds of the peak: of the forecast, and of what demand and its jobs do from moment to moment, where that is known.
     let needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
     let moving = match (&mut inputs.learned, inputs.hp_demand) {
-        (Some(learned), Some(hp_demand)) => Some(learned.mix(inputs.now, (hp_demand, inputs.hp_jobs), inputs.forecast)),
+        (Some(learned), Some(hp_demand)) => {
+            let jobs = inputs.hp_jobs.map(|now| Jobs { now, past: inputs.past_jobs });
+            Some(learned.mix(inputs.now, (hp_demand, jobs), inputs.forecast))
+        }
         _ => None,
     };
     let peak = peak_bounds(&inputs, moving.as_ref(), needed);
@@ -150,7 +156,7 @@ fn peak_bounds(inputs: &Inputs<'_>, moving: Option<&Moving>, needed: MilliGpus) 
 fn control(inputs: &mut Inputs<'_>, supply: &Supply, peak: &[Bound], needed: MilliGpus) -> Vec<Controlled> {
     let moment = moment(inputs, supply, needed);
     let Some(learned) = &mut inputs.learned else { return Vec::new() };
-    let controlled = learned.control(&moment, supply, peak, inputs.unspent, inputs.hp_demand.is_some());
+    let controlled = learned.control(&moment, supply, peak, inputs.unspent, inputs.is_placed_here);
     let is_moved = inputs.settings.promise == Promise::Kept && learned.is_known(inputs.now);
     if is_moved { controlled } else { Vec::new() }
 }

@@ -108,7 +108,7 @@ type Watching = (tokio::task::JoinHandle<()>, usize);
 
 async fn ours(client: Client, config: &Config) -> Result<Watching> {
     let view = View::new(ClusterName::parse("earth")?, Reading::of(config), Policy::GFS);
-    let shared = Shared::new(view, kubernetes::clock::now);
+    let shared = Shared::new(view, connectors::clock::now);
     let watching = tokio::spawn(run(client, shared.clone()));
     shared.synced().wait_for(|synced| synced.is_whole()).await?;
     let pods = shared.read().pods().len();

@@ -45,6 +45,12 @@ pub enum Fault {
         /// Wait before the next request.
         after: Duration,
     },
+    /// 429 of an eviction, or 500 where several budgets cover one pod: a disruption budget does not allow it now.
+    #[error("a disruption budget does not allow it: {detail}")]
+    Budget {
+        /// Text of the server.
+        detail: String,
+    },
     /// Any other 4xx.
     #[error("refused with HTTP {code}: {detail}")]
     Refused {
@@ -140,7 +146,7 @@ impl Calls {
     }
 
     async fn exchange(&self, ask: Ask<'_>) -> Result<Value, Fault> {
-        let failed = |fault: &dyn std::error::Error| Fault::Failed { detail: crate::cluster::connect::chain(fault) };
+        let failed = |fault: &dyn std::error::Error| Fault::Failed { detail: connectors::chain(fault) };
         let mut request = Request::builder().method(ask.method).uri(&ask.path);
         if !ask.kind.is_empty() {
             request = request.header(header::CONTENT_TYPE, ask.kind);
@@ -169,6 +175,8 @@ fn fault_of(code: u16, after_s: Option<u64>, body: &[u8]) -> Fault {
             let managers = managers(&status);
             if managers.is_empty() { Fault::Stale { detail } } else { Fault::Owned { managers, detail } }
         }
+        // The server evicts no pod that several budgets cover, and says so with a 500.
+        429 | 500 if is_of_budget(&status) => Fault::Budget { detail },
         429 => {
             let after = after_s.or_else(|| status["details"]["retryAfterSeconds"].as_u64()).map(Duration::from_secs);
             Fault::Throttled { after: after.unwrap_or(THROTTLED_FOR).clamp(THROTTLED_FOR, WAITS_AT_MOST) }
@@ -176,6 +184,13 @@ fn fault_of(code: u16, after_s: Option<u64>, body: &[u8]) -> Fault {
         400..500 => Fault::Refused { code, detail },
         _ => Fault::Failed { detail: format!("HTTP {code}: {detail}") },
     }
+}
+
+/// Whether a disruption budget is why. A 429 without that is a server that is busy.
+fn is_of_budget(status: &Value) -> bool {
+    let mut causes = status["details"]["causes"].as_array().into_iter().flatten();
+    let text = status["message"].as_str().unwrap_or_default();
+    causes.any(|cause| cause["reason"] == "DisruptionBudget") || text.contains("more than one PodDisruptionBudget")
 }
 
 /// Managers of the fields that an apply would change: the server names them in quotes, one in each cause.
@@ -209,6 +224,16 @@ mod tests {
         let Fault::Owned { managers, .. } = read(409, None, &body) else { panic!("fields are owned") };
         assert_eq!(managers, ["argo", "kubectl"]);
         assert!(matches!(read(409, None, &json!({ "reason": "Conflict" })), Fault::Stale { .. }));
+    }
+
+    #[test]
+    fn a_budget_is_distinguished_from_a_server_that_is_busy() {
+        let cause = json!({ "reason": "DisruptionBudget", "message": "The disruption budget b needs 1 healthy pods" });
+        let refused = json!({ "message": "Cannot evict pod", "details": { "causes": [cause] } });
+        assert!(matches!(read(429, None, &refused), Fault::Budget { .. }));
+        let several = json!({ "message": "This pod has more than one PodDisruptionBudget, which is not supported." });
+        assert!(matches!(read(500, None, &several), Fault::Budget { .. }));
+        assert!(matches!(read(429, Some(1), &json!({ "message": "too many requests" })), Fault::Throttled { .. }));
     }
 
     #[test]

@@ -4,15 +4,16 @@ mod check;
 mod lists;
 #[cfg(test)]
 mod tests;
+mod urls;
 mod values;
 
-pub use lists::{Flavors, Shares, SpotClasses};
-pub use values::{
-    FilePath, GuaranteeHours, HeadroomUrl, KueueMode, LogFilter, LogFormat, ObjectName, Optional, QualifiedName,
-    QuotaHours,
-};
+pub use connectors::values::{FilePath, GuaranteeHours, HeadroomUrl, LogFilter, LogFormat, Optional, QuotaHours};
+pub use lists::{AtWillClasses, DeviceClasses, Flavors, Shares, SpotClasses};
+pub use urls::RayUrl;
+pub use values::{KueueMode, ObjectName, QualifiedName};
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use vocab::{ClusterName, GpuModel};
@@ -48,10 +49,17 @@ pub struct Config {
     pub gpu_resource: QualifiedName,
     /// Label of nodes with their GPU model.
     pub gpu_model_label: QualifiedName,
+    /// Device classes whose devices are GPUs: `CLASS` or `CLASS=GPU_MODEL`, comma between them; empty to count no claims.
+    pub device_classes: DeviceClasses,
+    /// Count gangs: one promise for each, and the demand of pods that they miss.
+    pub gangs: bool,
     /// GPU model of pending pods that select none, and of nodes without the label; empty to leave them out.
     pub default_gpu_model: Optional<GpuModel>,
     /// Priority classes of spot pods, comma between them; all others are HP.
     pub spot_priority_classes: SpotClasses,
+    /// Further priority classes of spot pods, which are promised nothing: their GPUs are counted and published apart. Empty to count
+    /// spot at will and promised spot together.
+    pub at_will_priority_classes: AtWillClasses,
     /// Label of pods with their organization; empty for the namespace.
     pub organization_label: Optional<QualifiedName>,
     /// Guarantee of spot pods that name none, in hours; 0 for none.
@@ -72,10 +80,14 @@ pub struct Config {
     pub priority_boost: bool,
     /// Write a `ResourceQuota` in each namespace of `resource_quota_shares`.
     pub resource_quota: bool,
+    /// Write events of what is done to objects, where a mode writes anything.
+    pub events: bool,
     /// Evict spot pods, through the eviction API, if HP pods wait for their GPUs.
     pub evict: bool,
     /// GPU models of flavors: `FLAVOR=GPU_MODEL`, comma between them.
     pub flavors: Flavors,
+    /// GPU models of the flavors of spot at will, as `flavors`: for Workloads of `at_will_priority_classes`.
+    pub at_will_flavors: Flavors,
     /// Name of the `CapacityProvider`.
     pub capacity_provider: ObjectName,
     /// Name of the `ClusterQueue`.
@@ -100,6 +112,16 @@ pub struct Config {
     pub assumed_s: u64,
     /// Between the announcement of an eviction and the eviction.
     pub evict_grace_s: u64,
+    /// URL that gets notices of evictions, signed; empty for none.
+    pub notice_webhook_url: Optional<HeadroomUrl>,
+    /// File with the secret that signs notices, of at least 16 bytes.
+    pub notice_secret_file: FilePath,
+    /// Authority (PEM) of the webhook's certificate; empty for the authorities that the machine trusts.
+    pub notice_ca_file: FilePath,
+    /// Send notices to pods that name a port for them by annotation.
+    pub notice_checkpoint_hooks: bool,
+    /// URL of Ray dashboards, with `{cluster}` and `{namespace}`: workers that are victims are drained; empty to drain none.
+    pub notice_ray_url: Optional<RayUrl>,
     /// Namespace of the Lease.
     pub lease_namespace: ObjectName,
     /// Name of the Lease.
@@ -122,43 +144,36 @@ pub struct Config {
     pub log: LogFilter,
 }
 
+/// The settings that are nothing, off or the first of their kind, by name, and the others.
+macro_rules! with_defaults {
+    ([$($unset:ident)*] $($key:ident: $value:expr,)*) => {
+        Self { $($unset: Default::default(),)* $($key: $value,)* }
+    };
+}
+
 impl Default for Config {
     fn default() -> Self {
         let name = |text: &str| text.parse().expect("the name is a DNS subdomain");
         let label = |text: &str| text.parse().expect("the label has a domain and a name");
-        Self {
-            kubeconfig: FilePath::default(),
-            context: String::new(),
-            cluster: Optional::default(),
-            headroom_url: HeadroomUrl::default(),
-            headroom_token_file: FilePath::default(),
-            headroom_ca_file: FilePath::default(),
+        with_defaults! {
+            [
+                kubeconfig context cluster headroom_url headroom_token_file headroom_ca_file tls_certificate_file tls_key_file
+                tls_client_ca_file device_classes gangs default_gpu_model spot_priority_classes at_will_priority_classes
+                organization_label default_guarantee_hours extender kueue admission_check priority_boost resource_quota evict
+                flavors at_will_flavors quota_hours resource_quota_shares notice_webhook_url notice_secret_file notice_ca_file
+                notice_checkpoint_hooks notice_ray_url identity log_format log
+            ]
             listen: SocketAddr::from(([127, 0, 0, 1], 8_081)),
             extender_listen: SocketAddr::from(([127, 0, 0, 1], 8_443)),
-            tls_certificate_file: FilePath::default(),
-            tls_key_file: FilePath::default(),
-            tls_client_ca_file: FilePath::default(),
             gpu_resource: label("nvidia.com/gpu"),
             gpu_model_label: label("nvidia.com/gpu.product"),
-            default_gpu_model: Optional::default(),
-            spot_priority_classes: SpotClasses::default(),
-            organization_label: Optional::default(),
-            default_guarantee_hours: GuaranteeHours::default(),
             reporting: true,
             report_s: 30,
             poll_s: 5,
-            extender: false,
-            kueue: KueueMode::Off,
-            admission_check: false,
-            priority_boost: false,
-            resource_quota: false,
-            evict: false,
-            flavors: Flavors::default(),
+            events: true,
             capacity_provider: name("headroom-spot"),
             cluster_queue: name("headroom-spot"),
             admission_check_name: name("headroom-guarantee"),
-            quota_hours: QuotaHours::default(),
-            resource_quota_shares: Shares::default(),
             publish_s: 15,
             least_change_gpus: 1,
             least_change_ratio: 0.02,
@@ -171,11 +186,8 @@ impl Default for Config {
             lease_s: 15,
             renew_s: 10,
             retry_s: 2,
-            identity: String::new(),
             watchdog_after_s: 60,
             watchdog_check_s: 5,
-            log_format: LogFormat::Text,
-            log: LogFilter::default(),
         }
     }
 }
@@ -194,6 +206,18 @@ impl Config {
     /// The setting is empty.
     pub fn cluster(&self) -> Result<&ClusterName, NoCluster> {
         self.cluster.get().ok_or(NoCluster)
+    }
+
+    /// Priority classes of all spot pods.
+    #[must_use]
+    pub fn spot_classes(&self) -> BTreeSet<String> {
+        self.spot_priority_classes.names().union(&self.at_will_priority_classes.0).cloned().collect()
+    }
+
+    /// Whether spot at will is counted and published apart.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        !self.at_will_priority_classes.0.is_empty()
     }
 
     /// Whether any quota is published.

@@ -1,57 +1,39 @@
-//! `/livez`, `/readyz` and `/metrics`.
+//! `/livez`, `/readyz` and `/metrics`, by the crate that connectors share.
 
-use crate::cluster::watch::Synced;
+use crate::cluster::watch::Shared;
+use crate::headroom::PROGRAM;
 use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::routing::get;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use std::net::SocketAddr;
+use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
-use tokio::sync::watch;
 
-/// Buckets of what takes seconds.
-const SECONDS: [f64; 12] = [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+pub use connectors::health::listen;
 
-/// State of the routes.
-#[derive(Clone)]
-pub struct Health {
-    synced: Option<watch::Receiver<Synced>>,
-    metrics: Arc<PrometheusHandle>,
-}
+/// Buckets of the time from the notice of an eviction to the eviction.
+const NOTICE_SECONDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0];
 
 /// Installs the recorder of metrics. Once in a process: a second recorder would get nothing.
 #[must_use]
 pub fn install() -> Arc<PrometheusHandle> {
-    let builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
-    let recorder = builder.build_recorder();
-    let handle = recorder.handle();
-    let _ = metrics::set_global_recorder(recorder);
-    metrics::gauge!("headroom_kubernetes_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    Arc::new(handle)
+    let of_notices = ("headroom_kubernetes_notice_to_eviction_seconds", &NOTICE_SECONDS[..]);
+    let handle = connectors::health::install(PROGRAM, env!("CARGO_PKG_VERSION"), &[of_notices]);
+    crate::help::describe();
+    handle
 }
 
 /// The routes. Without watches the program is ready at once.
-pub fn router(metrics: Arc<PrometheusHandle>, synced: Option<watch::Receiver<Synced>>) -> Router {
-    let live = || async { "ok\n" };
-    Router::new()
-        .route("/livez", get(live))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(|State(health): State<Health>| async move { health.metrics.render() }))
-        .with_state(Health { synced, metrics })
+pub fn router(metrics: Arc<PrometheusHandle>, shared: Option<Arc<Shared>>) -> Router {
+    connectors::health::router(metrics, Arc::new(move || shared.as_deref().map_or(Ok(()), ready)))
 }
 
-/// Ready once all nodes and pods are known: before, quotas would be too large.
-async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
-    match health.synced.as_ref().map(|synced| *synced.borrow()) {
-        None => (StatusCode::OK, "ok\n"),
-        Some(synced) if synced.is_whole() => (StatusCode::OK, "ok\n"),
-        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "not all nodes and pods are known yet\n"),
+/// Ready once all nodes and pods are known, and while they are watched: by half a view or an old one quotas would be too large.
+fn ready(shared: &Shared) -> Result<(), String> {
+    if !shared.synced().borrow().is_whole() {
+        return Err("not all nodes and pods are known yet".to_owned());
     }
-}
-
-/// # Errors
-/// The address cannot be listened on.
-pub async fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, String> {
-    tokio::net::TcpListener::bind(address).await.map_err(|fault| format!("{address} cannot be listened on: {fault}"))
+    match shared.blind_for().filter(|_| shared.is_stale()) {
+        Some((resource, lasts)) => {
+            Err(format!("{resource} have not been watched for {} s: the view is stale", lasts.as_secs()))
+        }
+        None => Ok(()),
+    }
 }

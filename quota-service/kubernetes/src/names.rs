@@ -8,6 +8,8 @@ pub const GUARANTEE_MANAGER: &str = "headroom-guarantee";
 pub const BOOST_MANAGER: &str = "headroom-boost";
 /// Field manager that announces evictions.
 pub const EVICT_MANAGER: &str = "headroom-evict";
+/// Field manager of events.
+pub const EVENT_MANAGER: &str = "headroom-events";
 /// The controller of the capacity provider.
 pub const QUOTA_CONTROLLER: &str = "headroom.dev/spot-quota";
 /// The controller of the admission check.
@@ -28,6 +30,16 @@ pub const EPOCH: &str = "headroom.dev/epoch";
 pub const HELD_GPUS: &str = "headroom.dev/held-gpus";
 /// Annotation of a victim: time of its eviction, RFC 3339.
 pub const EVICT_AT: &str = "headroom.dev/evict-at";
+/// Annotation of a victim, which its program writes: the time of [`EVICT_AT`] once it has saved its work. It is evicted at once then.
+pub const EVICT_READY: &str = "headroom.dev/evict-ready";
+/// Condition of a victim.
+pub const EVICTION_NOTICE: &str = "headroom.dev/EvictionNotice";
+/// Requester of evictions.
+pub const EVICTOR: &str = "headroom.dev/evict";
+/// Annotation of a pod: port of its checkpoint hook.
+pub const CHECKPOINT_PORT: &str = "headroom.dev/checkpoint-port";
+/// Annotation of a pod: path of its checkpoint hook.
+pub const CHECKPOINT_PATH: &str = "headroom.dev/checkpoint-path";
 /// Annotation of nodes: topology of the GPUs, as `topology` of PUT /v1/nodes/{id}.
 pub const TOPOLOGY: &str = "headroom.dev/topology";
 /// Kueue reads this annotation of a Workload.

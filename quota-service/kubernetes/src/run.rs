@@ -2,16 +2,19 @@
 
 use crate::cluster::watch::{self as watches, Shared};
 use crate::cluster::{ConnectError, connect};
-use crate::config::{Config, LogFormat, NoCluster};
+use crate::config::{Config, NoCluster};
+use crate::events::Events;
 use crate::extender::{ExtenderError, ExtenderState, Listening};
-use crate::headroom::{Headroom, HeadroomError, Offers, offers, report};
-use crate::publish::{Amounts, Wanted};
+use crate::headroom::{self, Headroom, HeadroomError, Offers, PROGRAM, offers, report};
+use crate::notice::NoticeError;
+use crate::publish::Wanted;
 use crate::view::View;
 use crate::view::facts::Reading;
-use crate::{admission, boost, clock, evict, health, lead, publish};
-use command_line::{Exit, Failure, colours, say};
+use crate::{admission, boost, evict, health, lead, notice, publish};
+use command_line::{Exit, Failure, say};
+use connectors::clock;
 use kube::Client;
-use placement::{Policy, Stage};
+use placement::Policy;
 use serving::listen::{self, ConnectionLimits};
 use serving::signals::{reloads, stop_within};
 use std::net::SocketAddr;
@@ -19,10 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt};
-use vocab::{GpuModel, HorizonHours};
+use vocab::MilliGpus;
 
 /// Limits of health and metrics: probes and a Prometheus.
 const LIMITS: ConnectionLimits =
@@ -44,6 +44,9 @@ pub enum RunError {
     /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
+    /// Notices of evictions cannot be given.
+    #[error(transparent)]
+    Notice(#[from] NoticeError),
     /// The address of health and metrics cannot be used.
     #[error("{0}")]
     Listen(String),
@@ -68,7 +71,7 @@ impl From<RunError> for Failure {
             | RunError::Listen(_)
             | RunError::Extender(ExtenderError::Bind { .. }) => Exit::Unavailable,
             RunError::BrokeOff(_) | RunError::Signals(_) => Exit::Failure,
-            RunError::Extender(_) => Exit::ConfigInvalid,
+            RunError::Extender(_) | RunError::Notice(_) => Exit::ConfigInvalid,
             RunError::Connect(_) | RunError::Headroom(_) | RunError::Cluster(_) | RunError::Log(_) => {
                 Exit::ConfigInvalid
             }
@@ -85,10 +88,13 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     start_log(&config)?;
     let metrics = health::install();
     let mut signalled = stop_within(ENDS_WITHIN).map_err(RunError::Signals)?;
+    if config.evict {
+        notice::check(&config)?;
+    }
     // 1. Clients.
     let cluster = config.cluster()?.clone();
     let client = connect(&config).await?;
-    let headroom = Headroom::new(&config)?;
+    let headroom = headroom::client(&config)?;
     let shared = Shared::new(View::new(cluster, Reading::of(&config), Policy::GFS), clock::now);
     // 2. Health is answered before the cluster is read.
     let listener = health::listen(config.listen).await.map_err(RunError::Listen)?;
@@ -96,7 +102,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), RunError> {
     let extender = if config.extender { Some(Listening::bind(&config).await?) } else { None };
     let extends = extender.as_ref().and_then(|listening| listening.address().ok());
     let (stopper, stop) = watch::channel(false);
-    let router = health::router(metrics, Some(shared.synced()));
+    let router = health::router(metrics, Some(shared.clone()));
     let serving = tokio::spawn(listen::serve(listener, None, router, LIMITS, stop.clone()));
     announce(address, extends, &config, json);
     // 3. Watch, poll, report, and run the modes.
@@ -147,12 +153,12 @@ impl Parts {
         let mut writing = self.begin_writing(&offers);
         writing.extend(self.begin_extending(&offers));
         let every = Duration::from_secs(self.config.poll_s);
-        let cluster = self.config.cluster.to_string();
+        let cluster = (self.config.cluster.to_string(), PROGRAM);
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
         let reporting = async {
             let every = Duration::from_secs(self.config.report_s);
             if self.config.reporting {
-                report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), every).await;
+                report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), PROGRAM, every).await;
             } else {
                 let_pass(&self.shared, every).await;
             }
@@ -175,11 +181,13 @@ impl Parts {
         if !self.config.writes() {
             return Vec::new();
         }
+        let events = Events::start(self.client.clone(), &self.config, self.stop.clone());
+        self.shared.set_events(events.clone());
         let (lead, leading) = lead::run(self.client.clone(), &self.config, self.stop.clone());
         let mut tasks = vec![leading];
         if self.config.publishes() {
             let (sender, wanted) = watch::channel(Arc::new(Wanted::default()));
-            tasks.push(tokio::spawn(want(
+            tasks.push(tokio::spawn(publish::want(
                 self.config.clone(),
                 self.shared.clone(),
                 offers.clone(),
@@ -187,7 +195,7 @@ impl Parts {
                 self.stop.clone(),
             )));
             let (client, config, stop) = (self.client.clone(), self.config.clone(), self.stop.clone());
-            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), stop)));
+            tasks.push(tokio::spawn(publish::run(client, config, wanted, lead.clone(), events, stop)));
         }
         macro_rules! begin {
             ($is_on:ident, $run:path) => {
@@ -237,44 +245,6 @@ async fn let_pass(shared: &Shared, every: Duration) {
     }
 }
 
-/// Turns each answer of Headroom into the quota to publish.
-async fn want(
-    config: Arc<Config>,
-    shared: Arc<Shared>,
-    mut offers: watch::Receiver<Arc<Offers>>,
-    sender: watch::Sender<Arc<Wanted>>,
-    mut stop: watch::Receiver<bool>,
-) {
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(|stops| *stops) => return,
-            changed = offers.changed() => if changed.is_err() { return },
-        }
-        let offers = offers.borrow_and_update().clone();
-        sender.send_replace(Arc::new(wanted(&offers, &shared, config.quota_hours.0)));
-    }
-}
-
-/// GPUs that spot may hold in each pool: the quota of so many hours, in whole GPUs; 0 in a pool without an offer.
-fn wanted(offers: &Offers, shared: &Shared, hours: HorizonHours) -> Wanted {
-    const MILLI: u64 = vocab::MilliGpus::PER_GPU;
-    let view = shared.read();
-    let amounts = |(model, pool): (&GpuModel, &crate::view::PoolView)| {
-        let limits = offers.pools.get(model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
-        let limit = limits.iter().find(|limit| limit.hours == hours);
-        let quota_gpus = limit.map_or(0, |limit| limit.quota.milli() / MILLI);
-        let (held_gpus, allocatable_gpus) = (pool.spot_gpus(), pool.allocatable_gpus());
-        (model.clone(), Amounts { quota_gpus, held_gpus, allocatable_gpus })
-    };
-    let by_model = view.pools().iter().map(amounts).collect();
-    let old = offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
-    let old: Vec<String> =
-        old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
-    let lowered_because =
-        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) };
-    Wanted { is_known: offers.asked_at.is_some(), by_model, lowered_because }
-}
-
 fn tell_size(shared: &Shared) {
     let view = shared.read();
     let (nodes, pods, pools) = (view.nodes().len(), view.pods().len(), view.pools().len());
@@ -286,6 +256,8 @@ async fn gauges(shared: &Shared) {
     loop {
         {
             let view = shared.read();
+            let blind_s = shared.blind_for().map_or(0.0, |(_, lasts)| lasts.as_secs_f64());
+            metrics::gauge!("headroom_kubernetes_view_blind_seconds").set(blind_s);
             metrics::gauge!("headroom_kubernetes_nodes").set(view.nodes().len() as f64);
             metrics::gauge!("headroom_kubernetes_pods").set(view.pods().len() as f64);
             metrics::gauge!("headroom_kubernetes_pods_without_model").set(view.without_model.len() as f64);
@@ -296,7 +268,8 @@ async fn gauges(shared: &Shared) {
                 };
                 gauge("headroom_kubernetes_capacity_gpus", pool.allocatable_gpus() as f64);
                 gauge("headroom_kubernetes_spot_gpus", pool.spot_gpus() as f64);
-                gauge("headroom_kubernetes_hp_demand_gpus", view.demand_gpus(model).values().sum::<u64>() as f64);
+                let demand = view.demand(model).into_values().fold(MilliGpus::ZERO, MilliGpus::saturating_add);
+                gauge("headroom_kubernetes_hp_demand_gpus", demand.as_gpus());
             }
         }
         tokio::time::sleep(Duration::from_secs(5)).await;
@@ -335,20 +308,8 @@ fn announce(address: SocketAddr, extender: Option<SocketAddr>, config: &Config, 
 /// # Errors
 /// A log was started before.
 pub fn start_log(config: &Config) -> Result<(), RunError> {
-    let filter = config.log.filter();
-    let is_json = config.log_format == LogFormat::Json;
-    // A line that stderr does not take is lost; reporting it there would end the program.
-    let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
-    let lines = lines.with_ansi(colours() && !is_json);
-    let lines = if is_json {
-        lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
-    } else {
-        lines.boxed()
-    };
-    tracing_subscriber::registry()
-        .with(lines.with_filter(filter))
-        .try_init()
-        .map_err(|fault| RunError::Log(fault.to_string()))
+    // The client of the Kubernetes API logs each failed request as an error: in an outage a line a second, beside ours.
+    connectors::log::start(config.log.filter_after("kube_client=off"), config.log_format).map_err(RunError::Log)
 }
 
 /// Runs the watchdog; with `once`, until the heartbeat beats or is old.

@@ -1,12 +1,12 @@
 //! `headroom-kubernetes show`: pools and pods of the cluster, once.
 
-use crate::cluster::connect::chain;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::{ConnectError, connect};
 use crate::config::{Config, NoCluster};
 use crate::view::View;
-use crate::view::facts::{Life, NodeFacts, PodFacts, Reading};
+use crate::view::facts::{FactFault, Life, Reading};
 use command_line::{Exit, Failure, print_json, print_text, table};
+use connectors::chain;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use placement::Policy;
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
-use vocab::{TaskClass, UnixSeconds};
+use vocab::{MilliGpus, TaskClass, UnixSeconds};
 
 /// Objects of one answer.
 const PAGE: u32 = 500;
@@ -73,7 +73,7 @@ where
 ///
 /// # Errors
 /// The API cannot be reached, or refuses.
-pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
     config.cluster()?;
     read_by(&connect(config).await?, config, now).await
 }
@@ -82,26 +82,37 @@ pub async fn read(config: &Config, now: UnixSeconds) -> Result<(View, Vec<String
 ///
 /// # Errors
 /// As [`read`].
-pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<String>), ShowError> {
+pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Result<(View, Vec<FactFault>), ShowError> {
     let cluster = config.cluster()?.clone();
     let mut view = View::new(cluster, Reading::of(config), Policy::GFS);
     let mut faults = Vec::new();
-    each::<Node>(client, "nodes", |node| match NodeFacts::read(&node, view.reading()) {
-        Ok(Some(facts)) => view.set_node(facts, now),
-        Ok(None) => {}
-        Err(fault) => faults.push(fault.to_string()),
+    if !view.reading().device_classes.is_empty() {
+        let listed = crate::claims::watch::read_once(client, &mut view, now).await;
+        let listed = listed.map_err(|detail| ShowError::List { resource: "claims", detail })?;
+        faults.extend(listed.into_iter().map(FactFault::Other));
+    }
+    if view.reading().gangs {
+        let listed = crate::gangs::watch::read_once(client, &mut view, now).await;
+        let listed = listed.map_err(|detail| ShowError::List { resource: "gangs", detail })?;
+        faults.extend(listed.into_iter().map(FactFault::Other));
+    }
+    each::<Node>(client, "nodes", |node| match view.see_node(&node, now) {
+        Ok(_) => {}
+        Err(fault) => faults.push(fault),
     })
     .await?;
-    each::<Pod>(client, "pods", |pod| match PodFacts::read(&pod, view.reading()) {
-        Ok(Some((facts, more))) => {
-            faults.extend(more.iter().map(ToString::to_string));
-            view.set_pod(facts, now);
-        }
+    each::<Pod>(client, "pods", |pod| match view.see_pod(&pod, now) {
+        Ok(Some(seen)) => faults.extend(seen.faults),
         Ok(None) => {}
-        Err(fault) => faults.push(fault.to_string()),
+        Err(fault) => faults.push(fault),
     })
     .await?;
+    view.settle_claims(true, now);
     view.pass_to(now);
+    let loose = view.devices_without_node();
+    if loose > 0 {
+        faults.push(FactFault::Other(format!("{loose} devices belong to no node: they are in no pool")));
+    }
     Ok((view, faults))
 }
 
@@ -110,7 +121,7 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
 /// # Errors
 /// As [`read`].
 pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
-    let now = crate::clock::now();
+    let now = connectors::clock::now();
     let (view, faults) = read(config, now).await?;
     if json {
         print_json(&as_json(&view, &faults, now));
@@ -120,21 +131,23 @@ pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
     Ok(())
 }
 
-fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) -> (usize, u64) {
+fn counts(view: &View, model: &vocab::GpuModel, class: TaskClass, life: Life) -> (usize, f64) {
     let here = view
         .pods()
         .values()
         .filter(|pod| pod.class == class && pod.life == life && view.model_of(pod).as_ref() == Some(model));
-    here.fold((0, 0), |(pods, gpus), pod| (pods + 1, gpus + u64::from(pod.gpus)))
+    let (pods, gpus) =
+        here.fold((0, MilliGpus::ZERO), |(pods, gpus), pod| (pods + 1, gpus.saturating_add(pod.amount())));
+    (pods, gpus.as_gpus())
 }
 
-fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
+fn as_json(view: &View, faults: &[FactFault], now: UnixSeconds) -> Value {
     let pools: Vec<Value> = view.pools().keys().filter_map(|model| {
         let state = view.state(model, 0, now)?;
         let promised: BTreeMap<String, f64> =
             state.spot_by_guarantee.iter().map(|(hours, gpus)| (hours.get().to_string(), gpus.as_gpus())).collect();
-        let demand: BTreeMap<String, u64> =
-            view.demand_gpus(model).into_iter().map(|(name, gpus)| (name.to_string(), gpus)).collect();
+        let demand: BTreeMap<String, f64> =
+            view.demand(model).into_iter().map(|(name, gpus)| (name.to_string(), gpus.as_gpus())).collect();
         let side = |class| {
             let (waiting, waiting_gpus) = counts(view, model, class, Life::Waits);
             let (running, running_gpus) = counts(view, model, class, Life::Runs);
@@ -150,16 +163,20 @@ fn as_json(view: &View, faults: &[String], now: UnixSeconds) -> Value {
             "spot": side(TaskClass::Spot),
         }))
     }).collect();
+    let of = |counts: bool| -> Vec<String> {
+        faults.iter().filter(|fault| fault.counts_anyway() == counts).map(ToString::to_string).collect()
+    };
     json!({
         "pools": pools,
         "nodes": view.nodes().len(),
         "pods": view.pods().len(),
         "pods_without_gpu_model": view.without_model.len(),
-        "not_read": faults,
+        "not_read": of(false),
+        "read_in_part": of(true),
     })
 }
 
-fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
+fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> String {
     let header = ["pool", "GPUs", "idle", "HP running", "HP waiting", "spot running", "spot waiting", "promised"];
     let mut rows = Vec::new();
     for model in view.pools().keys() {
@@ -184,7 +201,8 @@ fn as_text(view: &View, faults: &[String], now: UnixSeconds) -> String {
         let _ = writeln!(text, "{pods} pods belong to no pool: they select no GPU model (default_gpu_model)");
     }
     for fault in faults {
-        let _ = writeln!(text, "not read: {fault}");
+        let what = if fault.counts_anyway() { "read in part" } else { "not read" };
+        let _ = writeln!(text, "{what}: {fault}");
     }
     text
 }

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod assumed;
+pub mod cluster_quota;
 mod decide;
 pub mod draw;
 pub mod elastic;
@@ -30,7 +31,7 @@ pub mod timing;
 pub mod topology;
 pub mod what_if;
 
-pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide, over_quota};
+pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide, exceeded, over_quota};
 pub use eta::{Eta, EtaError};
 pub use policy::Policy;
 pub use quota::{Bound, Quota, quotas};

@@ -135,6 +135,9 @@ pub struct Trace {
     /// The source of the HP forecast: a model of `train`, live, jobs, or oracle
     #[arg(long, value_name = "MODEL", default_value = "orglinear", value_parser = PredictorKind::parse)]
     pub predictor: PredictorKind,
+    /// Whether a trained predictor knows the HP jobs that run and wait, as a service does that places them; unknown: their demand alone
+    #[arg(long, value_name = "WHAT", default_value = "known", value_parser = ["known", "unknown"])]
+    pub hp_jobs: String,
     /// Hours between two fits of the predictor
     #[arg(long, value_name = "HOURS", default_value = "24h", value_parser = command_line::horizon)]
     pub refit: HorizonHours,

@@ -213,7 +213,7 @@ pub(crate) fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(St
             refresh_s: 300,
             eta_fixed: id == "gfs-d",
             live: predictor.is_live(),
-            jobs: predictor.knows_jobs(),
+            jobs: predictor.knows_jobs(trace.hp_jobs == "known"),
         },
         offered,
         losses: Losses {

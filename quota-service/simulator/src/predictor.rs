@@ -67,10 +67,15 @@ impl PredictorKind {
         }
     }
 
-    /// Whether the HP jobs of the pool have their say beside demand.
+    /// Whether the HP jobs of the pool have their say beside demand. They have in a service; `live` stays without them, to show what
+    /// they are worth.
     #[must_use]
-    pub const fn knows_jobs(self) -> bool {
-        matches!(self, Self::Jobs)
+    pub const fn knows_jobs(self, are_known: bool) -> bool {
+        match self {
+            Self::Model(kind) => kind.is_calibrated() && are_known,
+            Self::Jobs => true,
+            Self::Live | Self::Oracle => false,
+        }
     }
 }
 

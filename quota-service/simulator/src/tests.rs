@@ -65,7 +65,7 @@ fn settings(policy: &str, predictor: PredictorKind) -> Settings {
             refresh_s: 300,
             eta_fixed: true,
             live: predictor.is_live(),
-            jobs: predictor.knows_jobs(),
+            jobs: predictor.knows_jobs(true),
         },
         offered,
         losses: Losses { checkpoint_s: 3_600, restart_s: 40, restart_large_s: 60, resize_s: 10 },

@@ -111,6 +111,13 @@ function expertList(experts) {
   return stated.sort((a, b) => b.weight - a.weight).map(one).join(", ");
 }
 
+/** The HP jobs, and how much the bound drawn from them counts. */
+function jobsWords({ running, waiting, bound_gpus, share }) {
+  const jobs = `${number(running)} run, ${number(waiting)} wait`;
+  if (bound_gpus === null) return `${jobs}; too few arrivals were seen to draw a bound from them`;
+  return `${jobs}; the bound drawn from them, ${number(bound_gpus)}, counts ${percent(share)}`;
+}
+
 /** How the bound came about. */
 function boundFacts({ bound, forecast }) {
   const { conformal, live } = bound;
@@ -130,6 +137,7 @@ function boundFacts({ bound, forecast }) {
       "HP demand when it was computed",
       live ? `${number(live.hp_demand_gpus)}; the live bound counts ${percent(live.share)}` : null,
     ],
+    ["HP jobs", live?.jobs ? jobsWords(live.jobs) : null],
     [
       "raised from",
       bound.raised_from_gpus === null ? null : `${number(bound.raised_from_gpus)}, the bound of fewer hours`,

@@ -1,13 +1,13 @@
 //! Checks whether the service can listen, or which program has its port.
 
 use super::{Check, holder};
-use crate::client;
 use crate::config::Config;
 use axum::body::Bytes;
 use http_body_util::Full;
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use serving::client;
 use serving::tls::Tls;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

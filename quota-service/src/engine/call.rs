@@ -7,7 +7,7 @@ use placement::Limit;
 use placement::pool::{NodeLoss, Request, Snapshot};
 use store::{AuditRecord, PoolPlacement, TaskRecord};
 use tokio::sync::oneshot;
-use vocab::{MilliGpus, NodeId, PoolState, TaskId};
+use vocab::{HpJob, MilliGpus, NodeId, PoolState, TaskId};
 use wire::TaskExplanation;
 
 /// A call to a writer.
@@ -102,6 +102,8 @@ pub struct Placed {
     pub state: PoolState,
     /// HP GPUs, running and waiting, now.
     pub hp_demand: MilliGpus,
+    /// The HP jobs behind it.
+    pub hp_jobs: Vec<HpJob>,
     pub tasks: TaskCounts,
     pub nodes: Vec<NodeUse>,
 }

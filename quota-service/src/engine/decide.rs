@@ -116,8 +116,16 @@ impl TurnContext<'_> {
             None => self.state.pool.has_had_tasks(),
         };
         let pool = &mut self.state.pool;
-        let (hp_demand, tasks, nodes) = (pool.hp_demand(), views::counts(pool), views::nodes(pool));
-        places.then(|| Box::new(Placed { state: pool.state(id), hp_demand, tasks, nodes }))
+        places.then(|| {
+            let (tasks, nodes) = (views::counts(pool), views::nodes(pool));
+            Box::new(Placed {
+                state: pool.state(id),
+                hp_demand: pool.hp_demand(),
+                hp_jobs: cycle::hp_jobs(pool),
+                tasks,
+                nodes,
+            })
+        })
     }
 
     fn done(&mut self, command: &Command) -> Result<(), placement::pool::Fault> {

@@ -384,6 +384,7 @@ impl ApiError {
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }
             | StoreError::Corrupt { .. }
+            | StoreError::NoBatch { .. }
             | StoreError::Unexpected(_) => {
                 tracing::error!(%fault, "a request failed");
                 // The details are for the operator: they may hold names and paths that no client should read.

@@ -138,7 +138,7 @@ pub async fn forecast(
     let answer = plan::forecast_answer(made_of, query.organization.as_deref());
     match query.organization {
         Some(asked) if answer.organizations.is_empty() => {
-            let known = made_of.forecasts.iter().map(|one| one.series().organization.to_string()).collect();
+            let known = made_of.corrected.issued().iter().map(|one| one.series().organization.to_string()).collect();
             Err(ApiError::UnknownOrganization { asked, known })
         }
         _ => Ok(Json(answer)),

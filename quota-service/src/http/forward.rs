@@ -2,7 +2,6 @@
 
 use super::ApiError;
 use super::guard::received;
-use crate::client;
 use crate::core::Core;
 use crate::trace;
 use axum::body::{Body, Bytes};
@@ -13,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
+use serving::client;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use wire::Problem;

@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod connectors;
 mod dashboard;
 mod document;
 mod error;

@@ -47,7 +47,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
         placed_by: pool.glance.placed_by.map(Into::into),
-        organizations: made_of.map_or(0, |made_of| made_of.forecasts.len()),
+        organizations: made_of.map_or(0, |made_of| made_of.corrected.issued().len()),
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
         latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),
@@ -74,6 +74,8 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
 }
 
 /// The state that a scheduler last reported
+///
+/// `hp_jobs` has those of the caller's organization, where its token has one.
 #[utoipa::path(get, path = "/v1/pools/{id}/state", tag = "pools", params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "The last reported state", body = PoolStateBody),
     (status = 404, description = "Unknown pool, or no report", body = Problem, content_type = "application/problem+json"),
@@ -82,16 +84,18 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
 pub async fn get_state(
     State(quotas): State<Arc<Quotas>>,
     Path(id): Path<String>,
+    Who(who): Who,
 ) -> Result<Json<PoolStateBody>, ApiError> {
     let pool = known(&quotas, &id)?;
-    let stored = quotas.core.store.pool_state(&pool).await?;
-    stored.map(|received| Json(PoolStateBody::from(&received.state))).ok_or(ApiError::NoState { pool: id })
+    let stored = quotas.core.store.pool_state(&pool).await?.ok_or(ApiError::NoState { pool: id })?;
+    let jobs = stored.hp_jobs.as_ref().map(|jobs| jobs.iter().filter(|job| who.may_organization(&job.organization)));
+    Ok(Json(PoolStateBody::from(&stored.state).with_jobs(jobs)))
 }
 
 /// Report capacity, idle GPUs, spot GPUs and waiting of an external scheduler
 ///
 /// An older report does not overwrite a newer one. A report of more than `clock_skew_s` ahead of the service is refused; one within
-/// it counts as of now. A report that lowers a quota does so at once; a raise follows with the next renewal, at most
+/// it counts as of now. With `hp_jobs` the bounds follow the HP jobs from moment to moment, as in a pool that Headroom places. A report that lowers a quota does so at once; a raise follows with the next renewal, at most
 /// `report_refresh_s` later.
 #[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
@@ -107,15 +111,17 @@ pub async fn put_state(
     write: Write,
     Body(body): Body<PoolStateBody>,
 ) -> Result<Json<PoolStateReceipt>, ApiError> {
-    let state = body.parse(known(&renewals.quotas, &id)?)?;
+    let (state, hp_jobs) = (body.parse(known(&renewals.quotas, &id)?)?, body.jobs()?);
     let now = renewals.core.clock.now();
     written_here(&renewals.core, &state.pool.cluster)?;
     not_ahead("/as_of", state.as_of, now, renewals.core.config.clock_skew_s)?;
     // A clock that runs a little ahead must not make later reports look old.
     let state = PoolState { as_of: state.as_of.min(now), ..state };
     listens_to_reports(&renewals, &write.0, &state.pool).await?;
-    let store = write.store(&renewals.core, StatusCode::OK, &json!({ "state": body }));
-    let taken = store.put_pool_state(&state, now).await?;
+    // The audit has the number of the jobs: a report every few seconds with all of them would fill it.
+    let detail = json!({ "state": PoolStateBody { hp_jobs: None, ..body }, "hp_jobs": hp_jobs.as_ref().map(Vec::len) });
+    let store = write.store(&renewals.core, StatusCode::OK, &detail);
+    let taken = store.put_pool_state(&state, hp_jobs.as_deref(), now).await?;
     if taken {
         renewals.quotas.lower(&state);
     }

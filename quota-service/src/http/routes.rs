@@ -4,7 +4,9 @@
 //!
 //! A new route is a handler with `#[utoipa::path]` and a row here. What has no row needs the role `admin`, and no scope covers it.
 
-use super::{audit, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, stream, tasks, usage};
+use super::{
+    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, stream, tasks, usage,
+};
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
 use crate::state::AppState;
@@ -166,6 +168,11 @@ pub static ROUTES: &[Route] = &[
     read("/v1/nodes",                Read,    ClusterInQuery, Refused, LargeRead).by(|| routes!(nodes::list)),
     write(Put, "/v1/nodes/{id}",           Report, InHandler, Refused).by(|| routes!(nodes::put)),
     write(Delete, "/v1/nodes/{id}",        Report, InHandler, Refused).by(|| routes!(nodes::delete)),
+    // In memory alone: renewals every few seconds are no acts that an audit is read for.
+    Route { verb: Put, audit: AuditRule::None, ..read("/v1/connectors/lease", Report, ClusterInQuery, Refused, ReadLimit) }
+        .by(|| routes!(connectors::take)),
+    Route { verb: Delete, audit: AuditRule::None, ..read("/v1/connectors/lease", Report, ClusterInQuery, Refused, ReadLimit) }
+        .by(|| routes!(connectors::give_back)),
     write(Post, "/v1/outcomes",            Report, InHandler, Refused).by(|| routes!(outcomes::record)),
     write(Post, "/v1/outcomes/corrections", Admin, Everything, Refused).by(|| routes!(audit::correct_outcomes)),
     read("/v1/tasks",                Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(tasks::list)),

@@ -58,7 +58,7 @@ fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
     let demand = made_of.hp_demand.unwrap_or(made_of.supply.latest_demand);
     gauge!("headroom_hp_demand_gpus", &of_pool(id)).set(demand.as_gpus());
     gauge!("headroom_usage_newest_timestamp_seconds", &of_pool(id)).set(made_of.issue.unix_s() as f64);
-    gauge!("headroom_organizations", &of_pool(id)).set(made_of.forecasts.len() as f64);
+    gauge!("headroom_organizations", &of_pool(id)).set(made_of.corrected.issued().len() as f64);
     gauge!("headroom_cold_organizations", &of_pool(id)).set(made_of.cold_organizations as f64);
     gauge!("headroom_eta_least", &of_pool(id)).set(made_of.settings.pool.eta_least.as_f64());
     gauge!("headroom_eta_most", &of_pool(id)).set(made_of.settings.pool.eta_most.as_f64());

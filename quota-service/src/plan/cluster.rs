@@ -1,21 +1,23 @@
 //! The plan of one cluster: forecasts, bounds, eta, quotas.
 
+use super::forecasts::{Corrected, Forecasts, Predictions, Remembered};
 use super::overrides::asked;
 use crate::settings::ServedSettings;
 use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
-use forecaster::calibration::{Calibrator, latest_gpus};
+use forecaster::calibration::Calibrator;
 use forecaster::risk::Controlled;
 use forecaster::watched::Served;
-use forecaster::{Predict, PredictError, Trained, forecast};
+use forecaster::{Predict, PredictError, Trained};
 use placement::eta::{Ended, EtaDecision, EtaState};
 use placement::overrides::Overridden;
 use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
-use std::ops::Range;
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
-use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+use vocab::{
+    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, PoolId, UnixSeconds,
+};
 
 /// The promoted run of a cluster.
 #[derive(Clone)]
@@ -36,8 +38,11 @@ pub struct PoolInputs {
     /// Outcomes that may still move eta, newest first.
     pub unspent: Vec<(OutcomeId, Ended)>,
     pub newest_outcome: Option<UnixSeconds>,
-    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here.
+    pub is_placed_here: bool,
+    /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here, or its scheduler reports its HP jobs.
     pub hp_demand: Option<MilliGpus>,
+    /// The HP jobs behind it, where they are known.
+    pub hp_jobs: Option<Vec<HpJob>>,
     /// Learned state; none under a virtual clock, where nothing may be learned.
     pub learned: Option<Learned>,
     /// That end after this moment, by number.
@@ -55,6 +60,8 @@ pub struct ClusterInputs {
     pub now: UnixSeconds,
     /// Whether eta stays as it is: under a virtual clock nothing may be learned.
     pub eta_frozen: bool,
+    /// Forecasts of the last plan.
+    pub remembered: Option<Remembered>,
 }
 
 /// Why a pool has no new quota. The last one stands and ages.
@@ -97,9 +104,7 @@ pub struct PoolQuota {
     pub supply: Supply,
     pub settings: ServedSettings,
     pub aggregation: Aggregation,
-    /// As they are issued, in the order of their series.
-    pub forecasts: Vec<DemandForecast>,
-    /// Corrections of each.
+    /// Its forecasts, and what corrected them.
     pub corrected: Corrected,
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
@@ -110,7 +115,7 @@ pub struct PoolQuota {
     pub supported: Vec<f64>,
     /// How the bounds that were served before fared, by hours; empty where nothing is learned.
     pub served: Vec<Served>,
-    /// HP GPUs, running and waiting, when it was computed; known where the pool's tasks are placed here.
+    /// HP GPUs, running and waiting, when it was computed, where they were known from moment to moment.
     pub hp_demand: Option<MilliGpus>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
@@ -128,32 +133,6 @@ pub struct PoolQuota {
     pub cold_organizations: usize,
 }
 
-/// The forecasts as the model gave them, and what corrected them.
-#[derive(Clone)]
-pub struct Corrected {
-    /// Of the whole cluster.
-    all_raw: Arc<Vec<DemandForecast>>,
-    /// Those of the pool.
-    places: Range<usize>,
-    /// Its largest demand in the hour before them, where it was measured.
-    latest_gpus: Option<f64>,
-    calibrator: Option<Arc<Calibrator>>,
-    run: Run,
-}
-
-impl Corrected {
-    /// The pool's forecasts as the model gave them.
-    #[must_use]
-    pub fn raw(&self) -> &[DemandForecast] {
-        &self.all_raw[self.places.clone()]
-    }
-
-    #[must_use]
-    pub fn calibrator(&self) -> &Calibrator {
-        self.calibrator.as_deref().unwrap_or(&self.run.trained.calibrator)
-    }
-}
-
 /// Result for a pool.
 pub struct PoolPlan {
     pub id: PoolId,
@@ -169,15 +148,8 @@ pub struct ClusterPlan {
     pub pools: Vec<PoolPlan>,
     /// Forecasts of every series; `None` without any.
     pub predictions: Option<Predictions>,
-}
-
-/// The forecasts of a cluster, in the order of its panel.
-pub struct Predictions {
-    pub issue: HourStart,
-    /// As the model gave them.
-    pub raw: Arc<Vec<DemandForecast>>,
-    /// As they are issued.
-    pub issued: Vec<DemandForecast>,
+    /// The same, for the next plan.
+    pub remembered: Option<Remembered>,
 }
 
 /// Computes the quotas of every pool of a cluster.
@@ -186,54 +158,8 @@ pub fn plan(inputs: &ClusterInputs) -> ClusterPlan {
     let forecasts = Forecasts::of(inputs);
     let pools = inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect();
     let predictions = if let Forecasts::Ready { predictions, .. } = forecasts { Some(predictions) } else { None };
-    ClusterPlan { pools, predictions }
-}
-
-/// The forecasts of a cluster, or why there are none.
-enum Forecasts {
-    Ready { predictions: Predictions, hours_late: u8 },
-    NoUsage,
-    OldUsage { newest_end: UnixSeconds },
-    Rejected(Arc<PredictError>),
-}
-
-impl Forecasts {
-    /// From the hour after the newest measured one, if that is recent enough.
-    fn of(inputs: &ClusterInputs) -> Self {
-        let Some(newest) = inputs.panel.newest_measured() else { return Self::NoUsage };
-        let issue = newest.plus_hours(1);
-        if staleness::usage_is_missing(issue.instant(), inputs.now) {
-            return Self::OldUsage { newest_end: issue.instant() };
-        }
-        let (hours_late, _) = more_steps(issue, inputs.now);
-        match forecast(inputs.run.trained.as_ref(), &inputs.panel, issue) {
-            Ok(raw) => {
-                let issued = inputs.calibrator().apply(&raw);
-                let predictions = Predictions { issue, raw: Arc::new(raw), issued };
-                Self::Ready { predictions, hours_late }
-            }
-            Err(fault) => Self::Rejected(Arc::new(fault)),
-        }
-    }
-}
-
-impl ClusterInputs {
-    fn calibrator(&self) -> &Calibrator {
-        self.calibrator.as_deref().unwrap_or(&self.run.trained.calibrator)
-    }
-}
-
-impl Predictions {
-    /// Forecasts come in the order of the panel.
-    fn of_pool(&self, inputs: &ClusterInputs, pool: &PoolId) -> Corrected {
-        Corrected {
-            all_raw: self.raw.clone(),
-            places: inputs.panel.places_of(pool),
-            latest_gpus: latest_gpus(&inputs.panel, pool, self.issue),
-            calibrator: inputs.calibrator.clone(),
-            run: inputs.run.clone(),
-        }
-    }
+    let remembered = predictions.as_ref().map(|predictions| Remembered::of(inputs, predictions));
+    ClusterPlan { pools, predictions, remembered }
 }
 
 fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -> PoolPlan {
@@ -264,33 +190,15 @@ fn quota(
 ) -> Result<PoolPlan, NoQuota> {
     let (issue, now, id) = (predictions.issue, inputs.now, pool.id.clone());
     let corrected = predictions.of_pool(inputs, &id);
-    let forecasts = predictions.issued[corrected.places.clone()].to_vec();
+    let forecasts = corrected.issued();
     let settings = &pool.settings.pool;
     settings.check(Some(inputs.run.trained.horizon()))?;
     let known = Known { latest_demand: latest_demand(&inputs.panel, &id, issue), ..pool.known.clone() };
     let (mut learned, (_, more_steps)) = (pool.learned.clone(), more_steps(issue, now));
-    let of = BoundsOf { forecasts: &forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
+    let of = BoundsOf { forecasts, corrected: &corrected, set: pool.settings.aggregation, more_steps };
     let AtRate { aggregation, bounds, calibrated_hours } =
         of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
-    let offered = settings.offered_hours.iter().zip(&bounds);
-    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
-    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
-    let decided = decide(Inputs {
-        now,
-        known: &known,
-        settings,
-        forecast: Some(&forecast),
-        hp_demand: pool.hp_demand,
-        hp_jobs: None,
-        measured_until: issue.instant(),
-        calibrated_hours,
-        learned: learned.as_mut(),
-        overrides: &asked(&pool.overrides),
-        eta: pool.eta,
-        unspent: &unspent,
-        newest_outcome: pool.newest_outcome,
-        eta_is_fixed: inputs.eta_frozen,
-    })?;
+    let decided = decided(inputs, pool, &known, (issue, &bounds, calibrated_hours), learned.as_mut())?;
     let moved = eta_moved(pool, &decided);
     let Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, .. } = decided;
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
@@ -301,7 +209,6 @@ fn quota(
         supply,
         settings: pool.settings.clone(),
         aggregation,
-        forecasts,
         corrected,
         bounds,
         moving,
@@ -320,6 +227,38 @@ fn quota(
         cold_organizations,
     };
     Ok(PoolPlan { id, outcome: Ok(quota), moved, learned })
+}
+
+/// Decision of the cycle on a pool whose forecasts have these bounds.
+fn decided(
+    inputs: &ClusterInputs,
+    pool: &PoolInputs,
+    known: &Known,
+    (issue, bounds, calibrated_hours): (HourStart, &[PoolBound], usize),
+    learned: Option<&mut Learned>,
+) -> Result<Decided, Unknown> {
+    let settings = &pool.settings.pool;
+    let offered = settings.offered_hours.iter().zip(bounds);
+    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
+    let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
+    decide(Inputs {
+        now: inputs.now,
+        known,
+        settings,
+        forecast: Some(&forecast),
+        is_placed_here: pool.is_placed_here,
+        hp_demand: pool.hp_demand,
+        hp_jobs: pool.hp_jobs.as_deref(),
+        past_jobs: inputs.run.trained.jobs.get(&pool.id),
+        measured_until: issue.instant(),
+        calibrated_hours,
+        learned,
+        overrides: &asked(&pool.overrides),
+        eta: pool.eta,
+        unspent: &unspent,
+        newest_outcome: pool.newest_outcome,
+        eta_is_fixed: inputs.eta_frozen,
+    })
 }
 
 /// A move of eta, to be written.
@@ -347,7 +286,7 @@ impl BoundsOf<'_> {
     pub fn at(&self, pool: &PoolId, offered: &[HorizonHours], rate: GuaranteeRate) -> Result<AtRate, BoundError> {
         let trained = &self.corrected.run.trained;
         let raw: Vec<_> = self.corrected.raw().iter().collect();
-        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, self.corrected.latest_gpus, rate);
+        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, &self.corrected.recent, rate);
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),

@@ -2,6 +2,7 @@
 
 use super::cluster::{PoolQuota, Run};
 use super::kept::{kept_explanation, kept_sentence, not_supported};
+use super::live::{live_explanation, live_sentence};
 use super::overrides::{asked_for, followed, sentence};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
@@ -14,8 +15,8 @@ use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
     AggregationSourceBody, AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation,
     CapacityExplanation, ConformalExplanation, EtaExplanation, EtaMoveBody, ExpertExplanation, Explanation,
-    ForecastAnswer, ForecastExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection,
-    OrganizationForecast, PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
+    ForecastAnswer, ForecastExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast,
+    PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -128,7 +129,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             model: pool.run.trained.spec.kind.to_string(),
             issue_time: pool.issue.to_string(),
             hours_late: pool.hours_late,
-            organizations: pool.forecasts.iter().map(OrganizationForecast::from).collect(),
+            organizations: pool.corrected.issued().iter().map(OrganizationForecast::from).collect(),
             calibration: None,
         },
         calendar: Some(calendar_explanation(pool)),
@@ -169,7 +170,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
         Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
         None => String::new(),
     };
-    let live = live_sentence(pool, quota, bound) + &kept_sentence(pool, place) + &sentence(pool, quota);
+    let live = live_sentence(pool, bound, place) + &kept_sentence(pool, place) + &sentence(pool, quota);
     let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
     vec![
         format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
@@ -184,20 +185,6 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
         format!("S0 + Sa = {} + {} = {}", quota.idle, quota.used, quota.ceiling),
         format!("Q_{hours} = min({}, {}) = {}: {decided}", quota.scaled_inventory, quota.ceiling, quota.quota),
     ]
-}
-
-/// How the forecast's bound was mixed with the live one.
-fn live_sentence(pool: &PoolQuota, quota: &Quota, bound: &PoolBound) -> String {
-    let place = pool.quotas.iter().position(|one| one.hours == quota.hours).unwrap_or(0);
-    let Some(live) = live_explanation(pool, bound, place) else {
-        let measured = pool.hp_demand.unwrap_or(pool.supply.latest_demand);
-        let is_raised = measured > bound.bound;
-        return if is_raised { format!("; no less than the {measured} that was measured last") } else { String::new() };
-    };
-    let LiveExplanation { hp_demand_gpus, forecast_bound_gpus, live_bound_gpus, share } = live;
-    let mixed = live_bound_gpus
-        .map(|live| format!("; {forecast_bound_gpus:.3} mixed with a share of {share} of the live bound {live:.3}"));
-    format!("{}; no less than the {hp_demand_gpus:.3} that HP needs now", mixed.unwrap_or_default())
 }
 
 fn conformal_sentence(bound: &PoolBound) -> String {
@@ -274,23 +261,12 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
     }
 }
 
-fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Option<LiveExplanation> {
-    let moving = pool.moving.as_ref()?;
-    let mixed = moving.mixed.get(place)?;
-    Some(LiveExplanation {
-        hp_demand_gpus: moving.hp_demand.as_gpus(),
-        forecast_bound_gpus: bound.bound.as_gpus(),
-        live_bound_gpus: mixed.live_gpus,
-        share: mixed.share,
-    })
-}
-
 /// Corrections of the forecasts of a pool, for its explanation only.
 #[must_use]
 pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     let calibrator = pool.corrected.calibrator();
-    let one = |raw: &DemandForecast| {
-        let correction = calibrator.correction(raw)?;
+    let one = |(raw, issued): (&DemandForecast, &DemandForecast)| {
+        let correction = calibrator.correction(raw, issued)?;
         let [q50_gpus, q90_gpus, q95_gpus] = correction.quantiles_gpus;
         Some(OrganizationCorrection {
             organization: raw.series().organization.to_string(),
@@ -304,7 +280,7 @@ pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     CalibrationExplanation {
         correcting: calibrator.is_correcting(),
         newest_issue_time: calibrator.newest_issue().map(|issue| issue.to_string()),
-        organizations: pool.corrected.raw().iter().filter_map(one).collect(),
+        organizations: pool.corrected.raw().iter().zip(pool.corrected.issued()).filter_map(one).collect(),
     }
 }
 
@@ -369,7 +345,7 @@ fn move_body(one: &EtaMove) -> EtaMoveBody {
 #[must_use]
 pub fn forecast_answer(pool: &PoolQuota, organization: Option<&str>) -> ForecastAnswer {
     let Run { id, trained } = &pool.run;
-    let asked = pool.forecasts.iter();
+    let asked = pool.corrected.issued().iter();
     let asked = asked.filter(|one| organization.is_none_or(|name| one.series().organization.as_str() == name));
     ForecastAnswer {
         cluster: pool.id.cluster.to_string(),

@@ -2,15 +2,16 @@
 
 mod cluster;
 mod explain;
+mod forecasts;
 mod kept;
+mod live;
 mod overrides;
 mod what_if;
 
-pub use cluster::{
-    ClusterInputs, ClusterPlan, Corrected, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Predictions, Run, plan,
-};
+pub use cluster::{ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
 pub use explain::{
     Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,
 };
+pub use forecasts::{Corrected, Predictions, Remembered};
 pub use overrides::{has_its_time, override_body, overrides_at};
 pub use what_if::{Changes, what_if};

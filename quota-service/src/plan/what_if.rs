@@ -60,7 +60,7 @@ fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
 /// The bounds at another guarantee rate.
 fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Vec<Bound>, BoundError> {
     let (set, more_steps) = (Some(pool.aggregation), pool.more_steps);
-    let of = BoundsOf { forecasts: &pool.forecasts, corrected: &pool.corrected, set, more_steps };
+    let of = BoundsOf { forecasts: pool.corrected.issued(), corrected: &pool.corrected, set, more_steps };
     let at_rate = of.at(&pool.id, &pool.settings.pool.offered_hours, rate)?.bounds;
     let (from, to): (Vec<_>, Vec<_>) =
         pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, other.bound)).unzip();

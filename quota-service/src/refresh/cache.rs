@@ -2,7 +2,7 @@
 
 use super::pace::Haste;
 use crate::core::Core;
-use crate::plan::Run;
+use crate::plan::{Remembered, Run};
 use datasets::Panel;
 use forecaster::checkpoint;
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub struct Cache {
 pub struct Cached {
     pub panel: Option<CachedPanel>,
     pub run: Option<Run>,
+    /// Forecasts of the last renewal.
+    pub forecasts: Option<Remembered>,
     /// A promoted run whose model cannot be loaded: the one before goes on serving.
     pub refused: Option<(RunId, String)>,
     /// Last logged warning about years that the calendar does not cover.

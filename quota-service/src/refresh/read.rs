@@ -15,7 +15,7 @@ use placement::{Eta, Known};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError, StoredCalendar, UnspentOutcome};
-use vocab::{HourStart, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, UnixSeconds};
+use vocab::{HourStart, HpJob, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, UnixSeconds, hp_gpus};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
 const MARGIN_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
@@ -65,6 +65,7 @@ pub async fn cluster(
         pools: inputs,
         now,
         eta_frozen: renewals.core.clock.is_virtual(),
+        remembered: cached.forecasts.take(),
     };
     Ok(ClusterKnown::Ready(inputs, placed))
 }
@@ -175,14 +176,7 @@ async fn pool_inputs(
     let store = core.store.as_ref();
     let settings = settings::load(store, &id).await?;
     let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
-    // As the pool is placed here, else as a scheduler has reported it. A pool of ours never listens to reports.
-    let hp_demand = placed.map(|placed| placed.hp_demand);
-    let state = match placed {
-        // It is the state of this moment, also where the clock has jumped back since the last decision.
-        Some(placed) => Some(PoolState { as_of: now, ..placed.state.clone() }),
-        None if settings.placed_by == Some(PlacedBy::Headroom) => None,
-        None => store.pool_state(&id).await?.map(|received| received.state),
-    };
+    let Now { state, hp_demand, hp_jobs } = pool_now(store, &id, placed, settings.placed_by, now).await?;
     // A state does not belong to old data: under a virtual clock one that is not of its time counts as none.
     let of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.pool.state_fresh_s;
     let known = Known {
@@ -200,7 +194,49 @@ async fn pool_inputs(
         });
     let (unspent, newest_outcome) = (unspent.collect(), outcomes.newest_ended_at);
     let overrides = store.overrides(Some(&id), now, false).await?;
-    Ok(PoolInputs { settings, known, eta, unspent, newest_outcome, hp_demand, learned: None, overrides, id })
+    let is_placed_here = placed.is_some();
+    Ok(PoolInputs {
+        settings,
+        known,
+        eta,
+        unspent,
+        newest_outcome,
+        is_placed_here,
+        hp_demand,
+        hp_jobs,
+        learned: None,
+        overrides,
+        id,
+    })
+}
+
+/// A pool at this moment, as far as it is known.
+struct Now {
+    state: Option<PoolState>,
+    hp_demand: Option<MilliGpus>,
+    hp_jobs: Option<Vec<HpJob>>,
+}
+
+/// As the pool is placed here, else as a scheduler has reported it. A pool of ours never listens to reports.
+async fn pool_now(
+    store: &dyn Store,
+    id: &PoolId,
+    placed: Option<&Placed>,
+    side: Option<PlacedBy>,
+    now: UnixSeconds,
+) -> Result<Now, StoreError> {
+    if let Some(placed) = placed {
+        // It is the state of this moment, also where the clock has jumped back since the last decision.
+        let state = Some(PoolState { as_of: now, ..placed.state.clone() });
+        return Ok(Now { state, hp_demand: Some(placed.hp_demand), hp_jobs: Some(placed.hp_jobs.clone()) });
+    }
+    if side == Some(PlacedBy::Headroom) {
+        return Ok(Now { state: None, hp_demand: None, hp_jobs: None });
+    }
+    let received = store.pool_state(id).await?;
+    let (state, hp_jobs) = received.map_or((None, None), |received| (Some(received.state), received.hp_jobs));
+    // A state that is too old gives no quota, and so no use of its jobs.
+    Ok(Now { state, hp_demand: hp_jobs.as_deref().map(hp_gpus), hp_jobs })
 }
 
 fn ended(one: &UnspentOutcome) -> Ended {

@@ -129,6 +129,7 @@ impl Renewer {
         };
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
         let learned = self.learned.remember(&inputs, &mut plan);
+        self.cache.of(&cluster.name).forecasts = plan.remembered.take();
         // 4. Write, then publish: an answer may only say what a restart would find again.
         let published =
             write::write(&renewals.quotas, held, &inputs, &placed, (plan.pools, &learned), &mut self.history)

@@ -1,7 +1,6 @@
 //! The way to the collector: OTLP over HTTP, by this service's own runtime and client. The batches are made on a thread of the
 //! SDK, which has no runtime of its own.
 
-use crate::client;
 use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::http::{HeaderValue, Uri, header};
@@ -10,6 +9,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use serving::client;
 use serving::standing::Standing;
 use std::time::Duration;
 use tokio::net::TcpStream;

@@ -151,9 +151,10 @@ impl StartExpert {
         let after_s = f64::from(ask.after_s);
         let raw = Starts::of(times.iter().map(|(start, _)| start - after_s).collect())?;
         let forecast = self.served(&with_new, place, raw, &mut self.corrections(facts.at));
-        let late = forecast.starts.each().zip(&times).map(|(start, (raw, end))| {
-            if *end >= f64::from(HORIZON_S) { *end } else { start + after_s + end - raw }
-        });
+        let late =
+            forecast.starts.each().zip(&times).map(|(start, (raw, end))| {
+                if *end >= f64::from(HORIZON_S) { *end } else { start + after_s + end - raw }
+            });
         let ends = Starts::of(late.map(|end| end.min(f64::from(HORIZON_S))).collect())?;
         Some(Ends { forecast, ends })
     }

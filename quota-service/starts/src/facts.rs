@@ -328,7 +328,8 @@ impl PoolFacts {
             runs_s: ask.runs_s,
             is_ghost,
         };
-        let place_of = |one: &WaitFacts| (key(self.rules.order, self.kinds[usize::from(one.kind)], one.size), one.submitted);
+        let place_of =
+            |one: &WaitFacts| (key(self.rules.order, self.kinds[usize::from(one.kind)], one.size), one.submitted);
         let place = self.waiting.partition_point(|one| place_of(one) <= place_of(&wait));
         self.waiting.insert(place, wait);
         place

@@ -3,9 +3,9 @@
 use crate::course::Margins;
 use crate::facts::{PoolFacts, RunFacts, Size, WaitFacts};
 use crate::kind::Kind;
-use forecaster::jobs::{Arrivals, HpJob, JobHistory};
+use forecaster::jobs::{Arrivals, JobHistory};
 use std::collections::BTreeMap;
-use vocab::{SECONDS_PER_DAY, TaskClass, TaskId, UnixSeconds};
+use vocab::{HpJob, SECONDS_PER_DAY, TaskClass, TaskId, UnixSeconds};
 
 /// Work of a spot task that ran: its present run, and what earlier runs saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl JobMemory {
     /// Jobs of a class whose end was seen.
     pub(crate) fn ended_jobs(&self, class: TaskClass) -> usize {
         let of_class = self.histories.iter().filter(|(kind, _)| kind.class == class);
-        of_class.map(|(_, history)| history.ended_jobs()).sum()
+        of_class.map(|(_, history)| history.seen().ended).sum()
     }
 
     /// Whether arrivals of some kind were watched for long enough to draw from.
@@ -108,7 +108,7 @@ impl JobMemory {
     pub(crate) fn arrivals_a_day(&self) -> usize {
         let of_one = |history: &JobHistory| {
             let days = (history.watched_s() as f64 / SECONDS_PER_DAY as f64).max(1.0);
-            (history.ended_jobs() as f64 / days) as usize
+            (history.seen().ended as f64 / days) as usize
         };
         self.histories.values().map(of_one).sum()
     }

@@ -31,17 +31,18 @@ pub struct Lifetimes<'a> {
 
 impl<'a> Lifetimes<'a> {
     pub fn learn(memory: &'a JobMemory, now: UnixSeconds) -> Self {
-        let by_kind = memory.histories.iter().map(|(kind, history)| (*kind, (history, Survival::learn(history, now))));
+        let by_kind =
+            memory.histories.iter().map(|(kind, history)| (*kind, (history, Survival::learn(history, None, now))));
         let nothing = JobHistory::default();
-        let survival = Survival::learn(&nothing, now);
+        let survival = Survival::learn(&nothing, None, now);
         Self { by_kind: by_kind.collect(), unseen: (nothing, survival) }
     }
 
     /// Of a kind that was not seen, those of another kind of its class, or of any; and the place of an organization in them.
     fn of(&self, kind: Kind, organization: &Organization) -> (&Survival, u16) {
         let of_class = || self.by_kind.iter().filter(|(other, _)| other.class == kind.class);
-        let other = || of_class().chain(&self.by_kind).map(|(_, known)| known).find(|known| known.0.ended_jobs() > 0);
-        let known = self.by_kind.get(&kind).filter(|known| known.0.ended_jobs() > 0).or_else(other);
+        let other = || of_class().chain(&self.by_kind).map(|(_, known)| known).find(|known| known.0.seen().ended > 0);
+        let known = self.by_kind.get(&kind).filter(|known| known.0.seen().ended > 0).or_else(other);
         let (history, survival) = known.map_or((&self.unseen.0, &self.unseen.1), |known| (known.0, &known.1));
         (survival, history.group_of(organization))
     }
@@ -62,7 +63,8 @@ impl<'a> Lifetimes<'a> {
     /// Arrivals by kind, where they were watched for long enough.
     pub fn arrivals(&self, now: UnixSeconds) -> Vec<(Kind, Arrivals<'_>)> {
         let all = self.by_kind.iter();
-        all.filter_map(|(kind, (history, survival))| Some((*kind, Arrivals::of(history, survival, now)?))).collect()
+        all.filter_map(|(kind, (history, survival))| Some((*kind, Arrivals::of(history, None, survival, now)?)))
+            .collect()
     }
 }
 

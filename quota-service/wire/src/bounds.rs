@@ -9,6 +9,8 @@ pub const MOST_MEMORY_MIB: u64 = 1 << 30;
 pub const MOST_PODS: u32 = 16_384;
 /// Seconds of waiting, reported or allowed: ten years.
 pub const MOST_WAIT_S: u64 = 10 * 366 * vocab::SECONDS_PER_DAY as u64;
+/// HP jobs of a reported state: more would make it larger than a report every few seconds should be.
+pub const MOST_HP_JOBS: usize = 10_000;
 /// Outcomes that a move of eta may ask for.
 pub const MOST_OUTCOMES: u64 = 1_000_000_000;
 

@@ -134,6 +134,16 @@ choice! {
 }
 
 choice! {
+    /// The state of a reported HP job.
+    HpJobStateBody {
+        /// It has its GPUs.
+        Running = "running",
+        /// It waits for them.
+        Waiting = "waiting",
+    }
+}
+
+choice! {
     /// The side that places the tasks of a pool.
     PlacedByBody twin vocab::PlacedBy {
         /// Headroom places them.
@@ -236,8 +246,6 @@ choice! {
         NodeLost = "node_lost",
         /// The quotas of the pool changed.
         QuotaChanged = "quota_changed",
-        /// A waiting task will start much earlier or later than was announced.
-        EtaMoved = "eta_moved",
     }
 }
 

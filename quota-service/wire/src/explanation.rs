@@ -161,7 +161,8 @@ pub struct BoundExplanation {
     pub demand_bound_gpus: f64,
 }
 
-/// B_H between two forecasts: `share` of the live bound and the rest of the forecast's, no less than what HP needs now.
+/// B_H between two forecasts: `share` of the live bound and the rest of the forecast's; where HP jobs are known, `jobs.share` of
+/// their bound and the rest of that; no less than what HP needs now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LiveExplanation {
     /// HP GPUs, running and waiting, when the quota was computed.
@@ -171,6 +172,26 @@ pub struct LiveExplanation {
     /// Demand now, and its rise at the guarantee rate; null in the first hour.
     pub live_bound_gpus: Option<f64>,
     /// The share with the least loss over the last days.
+    pub share: f64,
+    /// The bound of the HP jobs; null where they are not known, and in explanations stored before they were.
+    #[serde(default)]
+    pub jobs: Option<JobsExplanation>,
+}
+
+/// The bound that is drawn from the HP jobs that run, wait and came before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobsExplanation {
+    /// Jobs that run.
+    pub running: u64,
+    /// Jobs that wait.
+    pub waiting: u64,
+    /// Jobs whose ends it has watched.
+    pub ended: u64,
+    /// Jobs of the list that its run was trained with.
+    pub listed: u64,
+    /// The p-quantile of the peaks of the drawn paths; null until enough arrivals were seen.
+    pub bound_gpus: Option<f64>,
+    /// Its share, by its losses of the last days beside those of the other bounds.
     pub share: f64,
 }
 

@@ -38,6 +38,8 @@ mod explanation;
 mod fact;
 mod fault;
 mod forecast;
+mod hp_jobs;
+mod lease;
 mod node;
 mod outcome;
 mod overrides;
@@ -46,7 +48,6 @@ mod pool;
 mod problem;
 mod reports;
 mod snapshot;
-mod start;
 mod strict;
 mod task;
 #[cfg(test)]
@@ -58,8 +59,8 @@ mod what_if;
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use choices::{
     AggregationSourceBody, CapacitySourceBody, CutCodeBody, DomainBody, EndingBody, EventKindBody, ForecastOriginBody,
-    NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody, PromiseKindBody, StageBody,
-    StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
+    HpJobStateBody, NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody, PromiseKindBody,
+    StageBody, StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
 };
 pub use correction::{
     AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, Kinds, OutcomeCorrection, OutcomeCorrections,
@@ -70,11 +71,14 @@ pub use elastic::{ElasticBody, ElasticRecord, ResizeRecord, SpeedBody};
 pub use explanation::{
     AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation, CapacityExplanation,
     ConformalExplanation, EtaExplanation, EtaMoveBody, ExpertExplanation, Explanation, ForecastExplanation,
-    KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody, SupplyExplanation,
+    JobsExplanation, KeptExplanation, LiveExplanation, OrganizationBound, OrganizationCorrection, StepTotalBody,
+    SupplyExplanation,
 };
 pub use fact::{FactRecord, GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord};
 pub use fault::FieldFault;
 pub use forecast::{ForecastAnswer, OrganizationForecast, StepBody};
+pub use hp_jobs::HpJobBody;
+pub use lease::{ConnectorLease, ConnectorLeaseRequest};
 pub use node::{NodeBody, NodeList};
 pub use outcome::{OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult};
 pub use overrides::{OverrideBody, OverrideList, OverrideRequest};
@@ -88,10 +92,6 @@ pub use reports::{
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
-};
-pub use start::{
-    Deadline, MomentBody, PriceBody, PriceList, PriceQuestion, StartAnswer, StartBody, StartCoverageBody, StartQuestion,
-    StartSpanBody, StartedByBody,
 };
 pub use strict::{Strict, from_json};
 pub use task::{

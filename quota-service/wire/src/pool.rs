@@ -1,11 +1,12 @@
 use crate::bounds::{MOST_OUTCOMES, MOST_WAIT_S};
 use crate::choices::{PlacedByBody, PromiseKindBody, StageBody};
 use crate::fault::{FieldFault, Place};
+use crate::hp_jobs::{self, HpJobBody};
 use crate::policy::{PolicyBody, ReservationsBody};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vocab::{GuaranteeRate, HorizonHours, MilliGpus, PoolId, PoolState};
+use vocab::{GuaranteeRate, HorizonHours, HpJob, MilliGpus, PoolId, PoolState};
 
 /// `PUT /v1/pools/{id}/state`: the report of an external scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +24,10 @@ pub struct PoolStateBody {
     pub longest_quota_wait_s: u64,
     /// When the scheduler saw it, RFC 3339.
     pub as_of: String,
+    /// Every HP job that runs or waits, at most 10,000: bounds then follow them from moment to moment. Without the field they follow
+    /// the hours of usage alone; an empty list says that there is no HP demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hp_jobs: Option<Vec<HpJobBody>>,
 }
 
 /// The answer to a reported state.
@@ -54,6 +59,21 @@ impl PoolStateBody {
         })
     }
 
+    /// The HP jobs of the report, where it has them. Those of the future count as of its time.
+    ///
+    /// # Errors
+    /// There are too many, an id is there twice, or a job has no GPUs, an invalid name, amount or time.
+    pub fn jobs(&self) -> Result<Option<Vec<HpJob>>, FieldFault> {
+        let as_of = Place("").instant("as_of", &self.as_of)?;
+        self.hp_jobs.as_deref().map(|bodies| hp_jobs::parse(bodies, as_of)).transpose()
+    }
+
+    /// The same state with the jobs behind it.
+    #[must_use]
+    pub fn with_jobs<'a>(self, jobs: Option<impl IntoIterator<Item = &'a HpJob>>) -> Self {
+        Self { hp_jobs: jobs.map(|jobs| jobs.into_iter().map(HpJobBody::from).collect()), ..self }
+    }
+
     fn spot(&self) -> Result<BTreeMap<HorizonHours, MilliGpus>, FieldFault> {
         let field = "/spot_gpus_by_guarantee_hours";
         let mut spot = BTreeMap::new();
@@ -79,6 +99,7 @@ impl From<&PoolState> for PoolStateBody {
             spot_gpus_by_guarantee_hours: state.spot_by_guarantee.iter().map(entry).collect(),
             longest_quota_wait_s: state.longest_quota_wait_s,
             as_of: state.as_of.to_string(),
+            hp_jobs: None,
         }
     }
 }

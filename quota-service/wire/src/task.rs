@@ -6,7 +6,6 @@ use crate::choices::{CutCodeBody, EventKindBody, TaskClassBody, TaskStatusBody};
 use crate::elastic::ElasticBody;
 use crate::fact::GuaranteeRecord;
 use crate::fault::{FieldFault, Place};
-use crate::start::StartSpanBody;
 use crate::topology::{AffinityBody, PlaceBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::Request;
@@ -137,9 +136,6 @@ pub struct TaskDetail {
     /// The cut of its last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<TaskCut>,
-    /// When it will start, while it waits; absent until that was forecast.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<StartSpanBody>,
     /// Tasks that were evicted for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
@@ -248,9 +244,6 @@ pub struct EventBody {
     /// The new limits of spot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<crate::fact::LimitRecord>,
-    /// When a waiting task will start, as it is forecast now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<StartSpanBody>,
 }
 
 /// Guarantee hours, as bodies have them.

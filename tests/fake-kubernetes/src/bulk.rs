@@ -183,6 +183,7 @@ impl Template {
             labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             node: words.node.clone(),
             phase: "Running".to_owned(),
+            involved_uid: String::new(),
         }
     }
 }

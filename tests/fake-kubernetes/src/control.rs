@@ -54,6 +54,8 @@ fn done(server: &Arc<Server>, path: &str, query: &str, body: &str) -> Result<Val
         "faults" => server.faults().push(read::<Fault>(body)?),
         "compact" => server.state().compact(),
         "close-watches" => server.closed.send_modify(|count| *count += 1),
+        "down" => drop(server.down.send_replace(true)),
+        "up" => drop(server.down.send_replace(false)),
         "pause" => drop(server.paused.send_replace(true)),
         "resume" => drop(server.paused.send_replace(false)),
         "rules" => server.access().allow_only(&token, read::<Option<Vec<Rule>>>(body)?),

@@ -25,6 +25,46 @@ pub fn definition(kind: &str, plural: &str, version: &str, scope: &str, spec: &V
     })
 }
 
+/// A definition of any kind, served in these versions; a schema describes its spec, and its status takes anything.
+#[must_use]
+pub fn served_definition(
+    group: &str,
+    kind: &str,
+    plural: &str,
+    versions: &[&str],
+    is_namespaced: bool,
+    spec: &Value,
+) -> Value {
+    let mut made =
+        definition(kind, plural, versions[0], if is_namespaced { "Namespaced" } else { "Cluster" }, spec, &anything());
+    made["metadata"]["name"] = format!("{plural}.{group}").into();
+    made["spec"]["group"] = group.into();
+    let one = made["spec"]["versions"][0].clone();
+    let of = |version: &&str| {
+        let mut of = one.clone();
+        of["name"] = (*version).into();
+        of
+    };
+    made["spec"]["versions"] = versions.iter().map(of).collect();
+    made
+}
+
+/// Kinds of dynamic resources (`resource.k8s.io`) in these versions.
+#[must_use]
+pub fn dynamic_resources(versions: &[&str]) -> Vec<Value> {
+    let kinds = [
+        ("DeviceClass", "deviceclasses", false),
+        ("DeviceTaintRule", "devicetaintrules", false),
+        ("ResourceClaim", "resourceclaims", true),
+        ("ResourceClaimTemplate", "resourceclaimtemplates", true),
+        ("ResourceSlice", "resourceslices", false),
+    ];
+    let one = |(kind, plural, is_namespaced)| {
+        served_definition("resource.k8s.io", kind, plural, versions, is_namespaced, &anything())
+    };
+    kinds.map(one).to_vec()
+}
+
 fn anything() -> Value {
     json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
@@ -131,8 +171,35 @@ pub fn kueue() -> Vec<Value> {
     ]
 }
 
-/// The kinds of dynamic quota (`v1alpha1`). The list of flavors has had two names: `orchestratedFlavors`, and in an older
-/// draft `managedFlavors`; what has the other is dropped or refused, as by a real server.
+/// Name of the list of flavors in the older draft of dynamic quota.
+const OLDER_DRAFT: &str = "managedFlavors";
+
+fn orchestrator(flavors: &str) -> Value {
+    let (share, root) = if flavors == OLDER_DRAFT {
+        ("usableCapacityPercent", "subtreeRootRef")
+    } else {
+        ("effectiveCapacityMultiplier", "subtreeRootQuotaRef")
+    };
+    let mut provider =
+        json!({ "type": "object", "required": ["name"], "properties": { "name": { "type": "string" } } });
+    provider["properties"][share] = json!({ "x-kubernetes-int-or-string": true });
+    let mut distribution = json!({ "type": "object", "required": [root], "properties": {} });
+    distribution["properties"][root] = json!({ "type": "object", "required": ["kind", "name"],
+        "properties": { "kind": { "type": "string", "enum": ["ClusterQueue", "Cohort"] }, "name": { "type": "string" } } });
+    let mut providers = keyed("name", &provider);
+    providers["minItems"] = 1.into();
+    providers["maxItems"] = 8.into();
+    let spec = json!({ "type": "object", "required": ["capacityDiscovery"], "properties": {
+        "capacityDiscovery": { "type": "object", "required": ["providers"], "properties": { "providers": providers } },
+        "capacityDistribution": distribution,
+    }});
+    let mut status = anything();
+    status["properties"] = json!({ "conditions": conditions() });
+    definition("DynamicQuotaOrchestrator", "dynamicquotaorchestrators", "v1alpha1", "Cluster", &spec, &status)
+}
+
+/// The kinds of dynamic quota (`v1alpha1`) in one of their two forms, named by the list of flavors: `orchestratedFlavors`, or the
+/// older draft with `managedFlavors` and a required `lastUpdateTime`. A field of the other form is dropped or refused.
 #[must_use]
 pub fn dynamic_quota(flavors: &str) -> Vec<Value> {
     let fixed = json!([{ "rule": "self == oldSelf", "message": "field is immutable" }]);
@@ -150,14 +217,15 @@ pub fn dynamic_quota(flavors: &str) -> Vec<Value> {
     spec["properties"][flavors] = listed;
     let flavor = json!({ "type": "object", "required": ["name", "resources"],
         "properties": { "name": { "type": "string" }, "resources": quantities() } });
-    let capacity = json!({ "type": "object", "required": ["flavors", "lastUpdateTime"],
-        "properties": { "flavors": keyed("name", &flavor), "lastUpdateTime": { "type": "string" } } });
+    let mut capacity =
+        json!({ "type": "object", "required": ["flavors"], "properties": { "flavors": keyed("name", &flavor) } });
+    if flavors == OLDER_DRAFT {
+        capacity["required"] = json!(["flavors", "lastUpdateTime"]);
+        capacity["properties"]["lastUpdateTime"] = json!({ "type": "string" });
+    }
     let status = json!({ "type": "object", "properties": { "capacity": capacity, "conditions": conditions() } });
-    let mut any_status = anything();
-    any_status["properties"] = json!({ "conditions": conditions() });
-    let orchestrator = ("DynamicQuotaOrchestrator", "dynamicquotaorchestrators");
     vec![
         definition("CapacityProvider", "capacityproviders", "v1alpha1", "Cluster", &spec, &status),
-        definition(orchestrator.0, orchestrator.1, "v1alpha1", "Cluster", &anything(), &any_status),
+        orchestrator(flavors),
     ]
 }

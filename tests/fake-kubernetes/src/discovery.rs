@@ -1,6 +1,7 @@
 //! Discovery: groups, versions, resources.
 
 use crate::resources::Kind;
+use crate::state::State;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,4 +72,16 @@ pub fn answer(kinds: &[Kind], path: &str) -> Option<Value> {
         })),
         _ => None,
     }
+}
+
+/// Schemas of the kinds that definitions add in one `GROUP/VERSION`, as OpenAPI v3 has them; `None` where there are none. Built-in kinds
+/// have no schema here.
+pub fn schemas(state: &State, version: &str) -> Option<Value> {
+    let of_version = state.kinds().iter().filter(|kind| kind.custom && kind.api_version() == version);
+    let named = of_version.filter_map(|kind| {
+        let group: Vec<&str> = kind.group.split('.').rev().collect();
+        Some((format!("{}.{}.{}", group.join("."), kind.version, kind.kind), state.schema(kind)?))
+    });
+    let schemas: serde_json::Map<String, Value> = named.collect();
+    (!schemas.is_empty()).then(|| json!({ "openapi": "3.0.0", "components": { "schemas": schemas } }))
 }

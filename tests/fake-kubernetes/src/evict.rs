@@ -26,7 +26,7 @@ pub fn evict(server: &Arc<Server>, kind: &Kind, ask: &Ask) -> Written {
     }
     let going = pod["metadata"].get("deletionTimestamp").is_some();
     let idle = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"));
-    let dry_run = ask.dry_run() || body.pointer("/deleteOptions/dryRun/0").is_some();
+    let dry_run = dry_run(ask, &body)?;
     if !going && !idle {
         spend_budget(&mut state, &pod, dry_run)?;
     }
@@ -53,6 +53,16 @@ pub fn evict(server: &Arc<Server>, kind: &Kind, ask: &Ask) -> Written {
     Ok((201, done))
 }
 
+/// Whether nothing is to happen. The two places that say so have to agree.
+fn dry_run(ask: &Ask, body: &Value) -> Result<bool, Refusal> {
+    let in_body = body.pointer("/deleteOptions/dryRun/0").and_then(Value::as_str);
+    match (ask.dry_run(), in_body) {
+        (false, Some(_)) => Err(Refusal::bad_request("Non-matching dry-run options in request and content")),
+        (_, Some(other)) if other != "All" => Err(Refusal::bad_request("dryRun: Unsupported value")),
+        (dry_run, _) => Ok(dry_run),
+    }
+}
+
 /// Takes one from the budget that covers the pod, or refuses.
 fn spend_budget(state: &mut State, pod: &Value, dry_run: bool) -> Result<(), Refusal> {
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -66,6 +76,18 @@ fn spend_budget(state: &mut State, pod: &Value, dry_run: bool) -> Result<(), Ref
     if covering.next().is_some() {
         let text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
         return Err(Refusal::new(500, "InternalError", text));
+    }
+    let number = |at: &str| budget.pointer(at).and_then(Value::as_i64);
+    // Budgets of tests that do not say are up to date.
+    if number("/status/observedGeneration")
+        .is_some_and(|seen| number("/metadata/generation").is_some_and(|is| seen < is))
+    {
+        let text = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let name = budget["metadata"]["name"].as_str().unwrap_or_default();
+        let message = format!("The disruption budget {name} is still being processed by the server.");
+        let mut refusal = Refusal::new(429, "TooManyRequests", text).retry_after(10);
+        refusal.body["details"]["causes"] = json!([{ "reason": "DisruptionBudget", "message": message }]);
+        return Err(refusal);
     }
     let allowed = budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
     if allowed <= 0 {

@@ -225,6 +225,16 @@ impl FakeKubernetes {
         self.server.closed.send_modify(|count| *count += 1);
     }
 
+    /// Cuts all connections and takes no new ones until `come_up`, as a server that restarts does.
+    pub fn go_down(&self) {
+        self.server.down.send_replace(true);
+    }
+
+    /// Takes connections again.
+    pub fn come_up(&self) {
+        self.server.down.send_replace(false);
+    }
+
     /// Answers nothing until `resume`.
     pub fn pause(&self) {
         self.server.paused.send_replace(true);

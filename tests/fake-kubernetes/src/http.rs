@@ -28,10 +28,15 @@ type Response = hyper::Response<Body>;
 /// Serves until it is dropped, and with it every connection.
 pub async fn serve(listener: TcpListener, server: Arc<Server>) {
     let mut connections = JoinSet::new();
+    let mut down = server.down.subscribe();
     loop {
         tokio::select! {
+            _ = down.changed() => connections.abort_all(),
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else { continue };
+                if *down.borrow() {
+                    continue;
+                }
                 let server = Arc::clone(&server);
                 connections.spawn(async move {
                     let service = service_fn(|request| answer(Arc::clone(&server), request));
@@ -195,6 +200,10 @@ async fn respond(
 fn discovered(server: &Server, path: &str) -> Result<Answer, Refusal> {
     if matches!(path, "/livez" | "/readyz" | "/healthz") {
         return Ok(Answer::Json(200, "ok".to_owned()));
+    }
+    if let Some(version) = path.strip_prefix("/openapi/v3/apis/") {
+        let found = discovery::schemas(&server.state(), version);
+        return found.map(|answer| Answer::Json(200, answer.to_string())).ok_or_else(Refusal::no_such_path);
     }
     let found = discovery::answer(server.state().kinds(), path);
     found.map(|answer| Answer::Json(200, answer.to_string())).ok_or_else(Refusal::no_such_path)

@@ -8,11 +8,13 @@
 //! faults by calls, or by HTTP under `/fake/`. Every request is remembered.
 //!
 //! Differences from a real server:
-//! - no admission webhooks, no resource quota held against pods, no limit ranges, no defaults but a pod's first status;
+//! - no admission webhooks, no limit ranges, no defaults but a pod's first status; of `ResourceQuota` only requests and the number
+//!   of pods, in the scope of a priority class;
 //! - of schemas: types, required fields, bounds, enumerations, unknown fields, and rules of the form `self == oldSelf`;
 //!   no other CEL rule, no pattern, no default, no conversion between versions;
 //! - built-in kinds have no schema: unknown fields of them are kept, most of their rules are absent;
-//! - no controllers: nothing schedules pods, fills budgets, collects garbage, or empties a namespace that is deleted;
+//! - no controllers but that of `ResourceQuota`: nothing schedules pods, fills budgets, collects garbage, or empties a namespace
+//!   that is deleted;
 //! - no protobuf, tables, or metadata alone (406), no `exec`, `log`, `scale`, or deletion of collections (405);
 //! - owners: lists that are sets, and maps that are one leaf, are not distinguished from others in built-in kinds;
 //! - one process, no TLS, no fairness between clients; anonymous requests are refused (401).
@@ -31,6 +33,7 @@ mod http;
 mod list;
 mod merge;
 mod owners;
+mod quota;
 mod resources;
 mod rules;
 mod schema;
@@ -50,3 +53,9 @@ pub use bulk::{Size, node, pod};
 pub use fake::FakeKubernetes;
 pub use faults::{Fault, What};
 pub use status::Refusal;
+
+/// A document of YAML as JSON; `None` where it is none.
+#[must_use]
+pub fn yaml(text: &str) -> Option<serde_json::Value> {
+    serde_saphyr::from_str(text).ok()
+}

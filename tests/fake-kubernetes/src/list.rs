@@ -55,7 +55,7 @@ pub fn list(state: &mut State, kind: &Kind, ask: &Ask) -> Result<String, Refusal
     };
     let (objects, version, from, id) = match ask.word("continue") {
         "" => {
-            let selector = Selector::parse(&ask.namespace, &ask.query)?;
+            let selector = Selector::parse(&kind.table(), &ask.namespace, &ask.query)?;
             (Arc::new(state.all(&kind.table(), &selector)), state.version, 0, None)
         }
         token => {

@@ -2,7 +2,7 @@
 
 use crate::fields::{self, Lists, Path};
 use crate::status::Refusal;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// A writer and its operation.
@@ -111,7 +111,12 @@ impl Writer {
             }
         }
         for path in &wanted {
-            if let Some(value) = fields::get(applied, path) {
+            let value = fields::get(applied, path);
+            // An empty map owns itself, and takes nothing of what others have in it.
+            let is_kept = |value: &Value| {
+                value.as_object().is_some_and(Map::is_empty) && fields::get(&merged, path).is_some_and(Value::is_object)
+            };
+            if let Some(value) = value.filter(|value| !is_kept(value)) {
                 fields::set(&mut merged, path, value.clone());
             }
         }

@@ -1,5 +1,6 @@
 //! Rules for objects beyond their schema: names, namespaces, pods, leases.
 
+use crate::quota;
 use crate::resources::Kind;
 use crate::state::State;
 use crate::status::Refusal;
@@ -52,7 +53,9 @@ pub fn check(state: &State, kind: &Kind, before: Option<&Value>, after: &mut Val
     match (kind.table().as_str(), before) {
         ("pods", None) => new_pod(state, after),
         ("pods", Some(before)) => changed_pod(before, after),
+        ("nodes", _) => quota::allocatable(after),
         ("leases.coordination.k8s.io", _) => lease(after),
+        ("events.events.k8s.io", None) => event(after),
         _ => Ok(()),
     }
 }
@@ -63,15 +66,16 @@ fn new_pod(state: &State, pod: &mut Value) -> Result<(), Refusal> {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         return Err(Refusal::invalid("Pod", name, &[("spec.containers".to_owned(), "Required value".to_owned())]));
     }
+    quota::extended_resources(pod)?;
     let class = pod.pointer("/spec/priorityClassName").and_then(Value::as_str).unwrap_or_default().to_owned();
     if class.is_empty() {
-        return Ok(());
+        return quota::admit(state, pod);
     }
     let found = state.get("priorityclasses.scheduling.k8s.io", &(String::new(), class.clone()));
     let text = || format!("pods is forbidden: no PriorityClass with name {class} was found");
     let found = found.ok_or_else(|| Refusal::new(403, "Forbidden", &text()))?;
     pod["spec"]["priority"] = found.value()["value"].clone();
-    Ok(())
+    quota::admit(state, pod)
 }
 
 /// Only a few fields of a pod's spec can change; the node is set by a binding.
@@ -119,6 +123,37 @@ fn lease(lease: &Value) -> Result<(), Refusal> {
     }
     let name = lease["metadata"]["name"].as_str().unwrap_or_default();
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("Lease", name, &causes)) }
+}
+
+/// Rules of the API for events.
+fn event(event: &Value) -> Result<(), Refusal> {
+    let mut causes = Vec::new();
+    let mut wrong = |field: &str, why: &str| causes.push((field.to_owned(), why.to_owned()));
+    for (field, most) in [("reportingController", 256), ("reportingInstance", 128), ("action", 128), ("reason", 128)] {
+        match event[field].as_str().unwrap_or_default().len() {
+            0 => wrong(field, "Required value"),
+            length if length > most => wrong(field, "Too long"),
+            _ => {}
+        }
+    }
+    if event["note"].as_str().is_some_and(|note| note.len() > 1_024) {
+        wrong("note", "Too long: may not be more than 1024 bytes");
+    }
+    if !matches!(event["type"].as_str(), Some("Normal" | "Warning")) {
+        wrong("type", "Unsupported value");
+    }
+    let time = event["eventTime"].as_str().unwrap_or_default();
+    if chrono::DateTime::parse_from_rfc3339(time).is_err() {
+        wrong("eventTime", "Required value");
+    }
+    let (of, namespace) =
+        (event["regarding"]["namespace"].as_str().unwrap_or_default(), &event["metadata"]["namespace"]);
+    let expected = if of.is_empty() { "default" } else { of };
+    if namespace != expected {
+        wrong("regarding.namespace", "Invalid value: does not match event.namespace");
+    }
+    let name = event["metadata"]["name"].as_str().unwrap_or_default();
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("Event", name, &causes)) }
 }
 
 /// Metadata that the server sets: identity at first, the generation whenever something but metadata and status changes.

@@ -82,13 +82,19 @@ fn demand(part: &str) -> (String, Demand) {
 
 impl Selector {
     /// Reads what the query says.
-    pub fn parse(namespace: &str, query: &BTreeMap<String, String>) -> Result<Self, Refusal> {
+    pub fn parse(table: &str, namespace: &str, query: &BTreeMap<String, String>) -> Result<Self, Refusal> {
         let read = |name: &str| -> Vec<(String, Demand)> {
             query.get(name).map(|text| parts(text).iter().map(|part| demand(part)).collect()).unwrap_or_default()
         };
         let fields = read("fieldSelector");
-        let known = ["metadata.name", "metadata.namespace", "spec.nodeName", "status.phase"];
-        if let Some((field, _)) = fields.iter().find(|(field, _)| !known.contains(&field.as_str())) {
+        let of_kind: &[&str] = match table {
+            "pods" => &["spec.nodeName", "status.phase"],
+            "events" => &["involvedObject.uid"],
+            _ => &[],
+        };
+        let is_known =
+            |field: &str| ["metadata.name", "metadata.namespace"].contains(&field) || of_kind.contains(&field);
+        if let Some((field, _)) = fields.iter().find(|(field, _)| !is_known(field)) {
             return Err(Refusal::bad_request(&format!("field label not supported: {field}")));
         }
         Ok(Self { namespace: namespace.to_owned(), labels: read("labelSelector"), fields })

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::ask::Request;
 use crate::faults::Fault;
+use crate::quota;
 use crate::state::State;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,6 +70,8 @@ pub struct Server {
     pub closed: watch::Sender<u64>,
     /// While true, nothing is answered.
     pub paused: watch::Sender<bool>,
+    /// While true, connections are refused.
+    pub down: watch::Sender<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -92,6 +95,7 @@ impl Server {
             wake: watch::Sender::new(0),
             closed: watch::Sender::new(0),
             paused: watch::Sender::new(false),
+            down: watch::Sender::new(false),
         }
     }
 
@@ -115,8 +119,9 @@ impl Server {
         lock(&self.manner)
     }
 
-    /// Wakes the watches.
+    /// Lets controllers follow what was written, and wakes the watches.
     pub fn tell(&self) {
+        quota::settle(&mut self.state());
         self.wake.send_modify(|count| *count += 1);
     }
 

@@ -13,6 +13,8 @@ pub struct Stored {
     pub labels: BTreeMap<String, String>,
     pub node: String,
     pub phase: String,
+    /// Object that an event is about; empty for all else.
+    pub involved_uid: String,
 }
 
 fn word(of: &Value, at: &str) -> String {
@@ -32,6 +34,7 @@ impl Stored {
             name: word(&object, "/metadata/name"),
             node: word(&object, "/spec/nodeName"),
             phase: word(&object, "/status/phase"),
+            involved_uid: word(&object, "/involvedObject/uid"),
             json: object.to_string(),
         }
     }
@@ -53,6 +56,7 @@ impl Stored {
             "metadata.namespace" => Some(&self.namespace),
             "spec.nodeName" => Some(&self.node),
             "status.phase" => Some(&self.phase),
+            "involvedObject.uid" => Some(&self.involved_uid),
             _ => None,
         }
     }

@@ -51,7 +51,7 @@ fn event_of(change: &Change, selector: &Selector) -> Option<String> {
 impl Watch {
     /// Begins a watch. Refuses one from a version that is forgotten, where the server does so at once.
     pub fn begin(server: &Arc<Server>, kind: &Kind, ask: &Ask) -> Result<Self, Refusal> {
-        let selector = Selector::parse(&ask.namespace, &ask.query)?;
+        let selector = Selector::parse(&kind.table(), &ask.namespace, &ask.query)?;
         let manner = server.manner().clone();
         let (wake, closed) = (server.wake.subscribe(), server.closed.subscribe());
         let asked = ask.word("resourceVersion");

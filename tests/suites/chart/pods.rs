@@ -4,8 +4,16 @@ use super::{each, has_labels, list, name, of_kind, pod};
 use serde_json::{Value, json};
 
 /// Objects outside of the chart: Secrets that operators make or cert-manager does.
-const EXTERNAL_SECRETS: [&str; 6] =
-    ["headroom-database", "headroom-token", "headroom-tls", "headroom-ca", "headroom-extender-tls", "prometheus-token"];
+const EXTERNAL_SECRETS: [&str; 8] = [
+    "headroom-database",
+    "headroom-token",
+    "headroom-tls",
+    "headroom-ca",
+    "headroom-extender-tls",
+    "headroom-notice",
+    "headroom-notice-ca",
+    "prometheus-token",
+];
 
 fn check_container(container: &Value, whose: &str) {
     let security = &container["securityContext"];

@@ -36,7 +36,8 @@ fn reads(resource: &str) -> Vec<String> {
 }
 
 const READS: [&str; 3] = ["get", "list", "watch"];
-const LEASE: [&str; 3] = [
+const LEASE: [&str; 4] = [
+    "events create",
     "leases create in gpu",
     "leases get headroom-connector headroom-connector-heartbeat in gpu",
     "leases update headroom-connector headroom-connector-heartbeat in gpu",
@@ -53,6 +54,8 @@ const QUOTAS: [&str; 5] = [
     "resourcequotas patch headroom-spot in team-a",
     "resourcequotas watch in team-a",
 ];
+const EVICTS: [&str; 5] =
+    ["pods patch", "pods/status patch", "pods/eviction create", "evictionrequests create", "evictionrequests patch"];
 const NO_OBJECTS: [&str; 2] = ["kueue.createObjects=false", "kueue.printClusterQueue=false"];
 
 /// The rights that a mode adds for the connector to reading nodes, pods and priority classes: values, the mode, resources that are read,
@@ -63,6 +66,13 @@ fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static s
     vec![
         ("least", "modes.extender=false", vec![], vec![]),
         ("least", "modes.extender=true", vec![], vec![]),
+        (
+            "least",
+            "claims.deviceClasses.gpu=A100",
+            vec!["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+            vec![],
+        ),
+        ("least", "gangs.enabled=true", vec!["podgroups", "workloads", "jobsets", "leaderworkersets"], vec![]),
         (
             "kueue",
             "modes.kueue=capacity-provider",
@@ -78,7 +88,7 @@ fn added() -> Vec<(&'static str, &'static str, Vec<&'static str>, Vec<&'static s
         ("least", "modes.admissionCheck=true", vec!["workloads", "admissionchecks"], with_lease(&CHECKS)),
         ("least", "modes.priorityBoost=true", vec!["workloads"], with_lease(&["workloads patch"])),
         ("plain", "modes.resourceQuota=true", vec![], with_lease(&QUOTAS)),
-        ("least", "modes.evict=true", vec![], with_lease(&["pods patch", "pods/eviction create"])),
+        ("least", "modes.evict=true", vec![], with_lease(&EVICTS)),
     ]
 }
 
@@ -97,22 +107,37 @@ fn each_mode_grants_the_verbs_that_it_needs_and_none_grants_reading_alone() {
 }
 
 #[test]
+fn where_spot_at_will_is_apart_its_quota_is_named_beside_the_other_one() {
+    let Some(renderer) = renderer() else { return };
+    let manifests = rendered(renderer, "everything", &[]);
+    let at_will = "resourcequotas patch headroom-spot headroom-spot-at-will in team-a";
+    for account in ["headroom-connector", "headroom-watchdog"] {
+        assert!(grants(&manifests, account).contains(at_will), "{account}");
+    }
+}
+
+#[test]
 fn the_watchdog_sees_one_lease_and_writes_quotas_alone() {
     let Some(renderer) = renderer() else { return };
     let heartbeat = "leases get headroom-connector-heartbeat in gpu";
     let provider = [
         "capacityproviders get headroom-spot",
         "customresourcedefinitions get capacityproviders.kueue.x-k8s.io",
+        "events create",
         PROVIDER[0],
         PROVIDER[1],
     ];
-    let quota = ["resourcequotas get headroom-spot in team-a", "resourcequotas patch headroom-spot in team-a"];
+    let quota = [
+        "events create in team-a",
+        "resourcequotas get headroom-spot in team-a",
+        "resourcequotas patch headroom-spot in team-a",
+    ];
     for (values, mode, expected) in [
         ("kueue", "modes.kueue=capacity-provider", provider.to_vec()),
         (
             "kueue",
             "modes.kueue=cluster-queue",
-            ["clusterqueues get headroom-spot", "clusterqueues patch headroom-spot"].to_vec(),
+            ["clusterqueues get headroom-spot", "clusterqueues patch headroom-spot", "events create"].to_vec(),
         ),
         ("plain", "modes.resourceQuota=true", quota.to_vec()),
     ] {

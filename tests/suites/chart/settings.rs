@@ -12,7 +12,8 @@ const PYTHON: &str = "HEADROOM_CHART_PYTHON";
 const KUBERNETES_SETTINGS: &str = "cluster headroom_url headroom_token_file headroom_ca_file listen lease_namespace lease_name \
     extender kueue admission_check priority_boost resource_quota evict extender_listen tls_certificate_file tls_key_file \
     tls_client_ca_file flavors capacity_provider cluster_queue admission_check_name resource_quota_shares publish_s \
-    least_change_ratio";
+    least_change_ratio at_will_priority_classes at_will_flavors device_classes gangs events notice_webhook_url \
+    notice_secret_file notice_ca_file notice_checkpoint_hooks notice_ray_url";
 
 /// The settings of a ConfigMap in a file of their own.
 fn settings_file(map: &Value) -> (tempfile::TempDir, String) {
@@ -82,9 +83,13 @@ fn missing_or_contradictory_values_are_refused_with_the_value_to_set() {
         ("least", "quotaService.enabled=false", "connector.headroomUrl"),
         ("least", "quotaService.settings.listen=[::]:1", "quotaService.settings.listen"),
         ("least", "connector.settings.evict=true", "connector.settings.evict"),
-        ("everything", "modes.kueue=auto", "kueue.createObjects"),
+        ("everything", "modes.kueue=auto", "atWill.flavors"),
+        ("everything", "atWill.flavors=null modes.kueue=auto", "kueue.createObjects"),
+        ("everything", "notice.secret.name=null", "notice.secret.name"),
+        ("everything", "atWill.priorityClasses=null", "atWill.priorityClasses"),
     ] {
-        let output = ran(renderer, values, &["--set", set]);
+        let sets: Vec<&str> = set.split(' ').flat_map(|set| ["--set", set]).collect();
+        let output = ran(renderer, values, &sets);
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && printed.contains(expected), "{set}: {printed}");
     }

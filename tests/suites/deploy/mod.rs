@@ -2,6 +2,7 @@
 
 mod board;
 mod clients;
+mod kubernetes;
 mod prometheus;
 mod served;
 mod settings;

@@ -26,6 +26,11 @@ fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
 
+/// The same for files of the folder; `None` without Prometheus.
+pub fn promtool_in_deploy(arguments: &[&str]) -> Option<(bool, String)> {
+    has_prometheus("alert rules on synthetic series").then(|| promtool(arguments, ""))
+}
+
 #[test]
 fn every_alert_fires_on_its_fault_and_on_nothing_else() {
     if !has_prometheus("alert rules on synthetic series") {

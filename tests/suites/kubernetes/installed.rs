@@ -11,7 +11,7 @@ const TOKEN: &str = "connector-token";
 const ACCOUNT: &str = "headroom-connector";
 
 /// The path under which objects of this kind are, as a manifest names them.
-fn path(manifest: &Value) -> String {
+pub fn path(manifest: &Value) -> String {
     let (version, kind) = (manifest["apiVersion"].as_str().unwrap(), manifest["kind"].as_str().unwrap().to_lowercase());
     let plural = match kind.as_str() {
         kind if kind.ends_with("policy") => format!("{}ies", kind.trim_end_matches('y')),
@@ -60,7 +60,12 @@ fn settings(manifests: &[Value]) -> String {
     map["data"]["headroom.toml"].as_str().unwrap().to_owned()
 }
 
-async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
+pub async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
+    installed_in("orchestratedFlavors", sets).await
+}
+
+/// In a cluster whose Kueue has this form of the CapacityProvider.
+async fn installed_in(form: &str, sets: &[&str]) -> Option<(Site, Vec<Value>)> {
     let renderer = renderer()?;
     let cluster = format!("connector.cluster={CLUSTER}");
     let manifests = rendered(renderer, "kueue", &[&[cluster.as_str()][..], sets].concat());
@@ -68,7 +73,7 @@ async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
     site.pods(0..6, false);
     site.pods(6..10, true);
     site.cluster.install_kueue();
-    site.cluster.install_dynamic_quota("orchestratedFlavors");
+    site.cluster.install_dynamic_quota(form);
     site.cluster.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu"}}));
     for manifest in &manifests {
         let (status, body) = apply(&site, manifest);
@@ -83,7 +88,7 @@ async fn installed(sets: &[&str]) -> Option<(Site, Vec<Value>)> {
 }
 
 /// The connector with the chart's settings; the places of things on this machine are given beside.
-fn connector(site: &Site, service: &Listening) -> Listening {
+pub fn connector(site: &Site, service: &Listening) -> Listening {
     let (config, kubeconfig) = (site.path("headroom.toml"), site.path("kubeconfig"));
     let url = format!("http://{}", service.address);
     let listen = ["--listen", "127.0.0.1:0", "--extender-listen", "127.0.0.1:0", "--json", "--headroom-url", &url];
@@ -127,6 +132,24 @@ async fn with_the_rights_and_settings_of_the_chart_the_quota_arrives_and_helm_ca
     assert!(refused.is_empty(), "{refused:?}");
     let ended = connector.stop();
     assert_eq!(ended.code, 0, "{}", ended.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_chart_writes_either_form_of_the_capacity_provider_and_the_connector_fills_it() {
+    for form in ["orchestratedFlavors", "managedFlavors"] {
+        let provider_form = format!("kueue.providerForm={form}");
+        let sets = ["modes.kueue=capacity-provider", "kueue.printClusterQueue=false", &provider_form];
+        let Some((site, _)) = installed_in(form, &sets).await else { return };
+        let (service, _database) = service(&site).await;
+        let connector = connector(&site, &service);
+        let provider = || site.cluster.get("capacityproviders", "", "headroom-spot").unwrap();
+        assert_eq!(provider()["spec"][form][0]["name"], "a100-spot");
+        let capacity = || provider()["status"]["capacity"]["flavors"][0]["resources"]["nvidia.com/gpu"].clone();
+        until("the capacity is published", || capacity().as_str().is_some_and(|gpus| gpus != "0").then_some(())).await;
+        let orchestrator = site.cluster.get("dynamicquotaorchestrators", "", "headroom-spot").unwrap();
+        assert_eq!(orchestrator["spec"]["capacityDiscovery"]["providers"][0]["name"], "headroom-spot");
+        assert_eq!(connector.stop().code, 0);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! A cluster that is only watched.
 
 use super::{CLUSTER, MODEL, Site, until};
+use fake_kubernetes::{Fault, What};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tests::{Listening, TestDatabase, fresh_database};
@@ -57,7 +58,13 @@ async fn a_cluster_is_reported_to_headroom_and_nothing_is_written_to_it() {
     site.pods(20..24, false);
     let is_seen = |status: u16, body: &Value| status == 200 && body["idle_gpus"] == 19.0;
     let _ = service.get_until(&format!("/v1/pools/{pool}/state"), is_seen);
-    // 4. It has written nothing, and says so.
+    // 4. A watch that is refused is a fault, which it tells.
+    site.cluster.fault(Fault::new(What::Fail(500), 2).verb("watch").resource("pods"));
+    site.cluster.close_watches();
+    site.pods(24..25, false);
+    let is_seen = |status: u16, body: &Value| status == 200 && body["idle_gpus"] == 18.0;
+    let _ = service.get_until(&format!("/v1/pools/{pool}/state"), is_seen);
+    // 5. It has written nothing, and says so.
     let metrics = text(&connector.address, "/metrics");
     assert!(metrics.contains(&format!("headroom_kubernetes_capacity_gpus{{gpu_model=\"{MODEL}\"}} 32")), "{metrics}");
     assert_eq!(connector.get("/readyz").0, 200);

@@ -1,7 +1,10 @@
 //! `headroom-kubernetes` as an operator runs it, between a Kubernetes API server in memory and a service that answers quotas.
 
+mod gitops;
 mod installed;
 mod joined;
+mod kubectl;
+mod outage;
 mod quotas;
 
 use fake_kubernetes::{FakeKubernetes, Size, node, pod};

@@ -10,7 +10,7 @@ const QUEUE: &str = "headroom-spot";
 /// Quick enough for a test: the lease 3 s, the heartbeat old after 4 s, checked each second.
 const AFTER_S: u64 = 4;
 const CHECK_S: u64 = 1;
-const SETTINGS: [(&str, &str); 8] = [
+pub const SETTINGS: [(&str, &str); 8] = [
     ("HEADROOM_KUEUE", "cluster-queue"),
     ("HEADROOM_FLAVORS", "a100-spot=NVIDIA-A100-SXM4-80GB"),
     ("HEADROOM_LEASE_S", "3"),
@@ -21,7 +21,7 @@ const SETTINGS: [(&str, &str); 8] = [
     ("HEADROOM_WATCHDOG_CHECK_S", "1"),
 ];
 
-async fn site() -> Site {
+pub async fn site() -> Site {
     let site = Site::new(4).await;
     site.pods(0..6, false);
     site.pods(6..10, true);
@@ -34,14 +34,14 @@ async fn site() -> Site {
 }
 
 /// The nominal quota of the queue.
-fn nominal(site: &Site) -> Option<u64> {
+pub fn nominal(site: &Site) -> Option<u64> {
     let queue = site.cluster.get("clusterqueues", "", QUEUE)?;
     let quota = &queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"];
     quota.as_u64().or_else(|| quota.as_str()?.parse().ok())
 }
 
 /// The offer of the service, in whole GPUs, as it stands.
-fn offered(service: &Listening) -> u64 {
+pub fn offered(service: &Listening) -> u64 {
     let path = format!("/quota?cluster={CLUSTER}&gpu_model={MODEL}&hours=1");
     let quota = service.get_until(&path, |_, body| body["capacity_gpus"] == 32.0 && body["used_gpus"] == 4.0);
     quota["quota_gpus"].as_f64().unwrap().floor() as u64

@@ -15,10 +15,13 @@ fn defaults(name: &str) -> Vec<(String, String)> {
 fn good<'a>(key: &str, value: &'a str) -> &'a str {
     match (key, value) {
         ("advertise" | "otlp_endpoint", _) => "http://127.0.0.1:1",
-        ("webhook_url", _) => "http://127.0.0.1:1/hook",
+        ("webhook_url" | "notice_webhook_url" | "notice_ray_url", _) => "http://127.0.0.1:1/hook",
         ("flavors", _) => "a100-spot=A100",
+        // Any other value needs a second setting.
+        ("at_will_flavors" | "hard_qos", _) => "",
         ("resource_quota_shares", _) => "team-a=0.5",
         ("kueue", _) => "off",
+        ("spot_qos" | "spot_partitions" | "spot_accounts", _) => "spot1h=1",
         (_, "") => "latest",
         (_, value) => value,
     }

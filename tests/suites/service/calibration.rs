@@ -102,13 +102,13 @@ async fn the_experts_of_a_mixture_are_shown_with_their_weights(database: TestDat
     let explained = service.get(EXPLAIN).await.expect(200);
     let experts = explained["bound"]["experts"].as_array().unwrap();
     let weights: f64 = experts.iter().map(|one| number(&one["weight"])).sum();
-    assert!(experts.len() == 6 && (weights - 1.0).abs() < 1e-9, "{experts:?}");
+    assert!(experts.len() == 5 && (weights - 1.0).abs() < 1e-9, "{experts:?}");
     let mixed: f64 = experts.iter().map(|one| number(&one["weight"]) * number(&one["bound_gpus"])).sum();
     assert!((number(&explained["bound"]["kept"]["peak_bound_gpus"]) - mixed).abs() < 2e-3, "{explained}");
-    // Demand grows hour by hour: the last value and its rises know it, a model of the last value does not.
-    let weight =
-        |name: &str| experts.iter().filter(|one| one["expert"] == name).map(|one| number(&one["weight"])).sum::<f64>();
-    assert!(weight("sum-of-quantiles") < 0.06, "its bounds were too low: {experts:?}");
+    // Each has the rises that it needs, of an hour or of the history, and some have lost less than others.
+    assert!(experts.iter().all(|one| one["bound_gpus"].is_number()), "{experts:?}");
+    let begun = [0.4, 0.15, 0.15, 0.15, 0.15];
+    assert!(experts.iter().zip(begun).any(|(one, begun)| number(&one["weight"]) > 1.05 * begun), "{experts:?}");
     let sentence = explained["steps"][1].as_str().unwrap();
     assert!(sentence.contains("(conformal)") && sentence.contains("weights follow the losses"), "{sentence}");
 }

@@ -19,6 +19,7 @@ mod operations;
 mod origin;
 mod overrides;
 mod quota;
+mod reported_jobs;
 mod restart;
 mod retrain;
 mod silence;

@@ -17,7 +17,6 @@ mod quotas;
 mod retention;
 mod runs;
 mod schema;
-mod starts;
 mod statements;
 mod upgrade;
 mod usage;

@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 use store::{AuditRecord, PoolPlacement, StoreError};
 use tests::fixture::{at, cluster, gpus, hours, pool, put_clusters};
-use tests::{TestDatabase, on_both_databases};
-use vocab::{Node, NodeId, PlacedBy, PoolState};
+use tests::{Backend, TestDatabase, on_both_databases};
+use vocab::{HpJob, Node, NodeId, Organization, PlacedBy, PoolState, TaskId};
 
 on_both_databases![
     an_older_state_does_not_replace_a_newer_one,
+    reported_jobs_are_those_of_the_state_that_they_came_with,
     a_stored_state_from_the_future_does_not_block_a_correct_one,
     the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings,
     settings_are_replaced_only_from_their_last_version,
@@ -29,22 +30,46 @@ async fn an_older_state_does_not_replace_a_newer_one(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     let (old, new) = (state(100, "3", &[(1, "2"), (4, "0.25")]), state(101, "5", &[(2, "1.5")]));
-    assert!(store.put_pool_state(&old, at(110)).await.unwrap());
+    assert!(store.put_pool_state(&old, None, at(110)).await.unwrap());
     assert_eq!(store.pool_state(&old.pool).await.unwrap().map(|received| received.state), Some(old.clone()));
-    assert!(store.put_pool_state(&new, at(111)).await.unwrap());
-    assert!(!store.put_pool_state(&old, at(112)).await.unwrap());
+    assert!(store.put_pool_state(&new, None, at(111)).await.unwrap());
+    assert!(!store.put_pool_state(&old, None, at(112)).await.unwrap());
     let received = store.pool_state(&new.pool).await.unwrap().unwrap();
     assert_eq!((received.state, received.received_at), (new.clone(), at(111)));
-    assert!(store.put_pool_state(&state(101, "6", &[]), at(113)).await.unwrap(), "the same instant, corrected");
+    assert!(store.put_pool_state(&state(101, "6", &[]), None, at(113)).await.unwrap(), "the same instant, corrected");
     assert_eq!(store.pool_state(&pool("earth:H800")).await.unwrap(), None);
+}
+
+async fn reported_jobs_are_those_of_the_state_that_they_came_with(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let job = |number: i64, started: Option<i64>| HpJob {
+        task: TaskId::parse(&format!("team a/job-{number}")).unwrap(),
+        organization: Organization::parse("vision").unwrap(),
+        gpus_milli: 8_500,
+        submitted: at(number),
+        started: started.map(at),
+    };
+    let known = async || store.pool_state(&pool("earth:A100")).await.unwrap().unwrap().hp_jobs;
+    let jobs = [job(1, Some(7)), job(2, None)];
+    assert!(store.put_pool_state(&state(100, "3", &[]), Some(&jobs), at(110)).await.unwrap());
+    assert_eq!(known().await, Some(jobs.to_vec()));
+    // As a program does that knows no jobs.
+    let later = if database.backend == Backend::Postgres { "to_timestamp(101)" } else { "101" };
+    database.execute(&format!("UPDATE pool_states SET as_of = {later}")).await;
+    assert_eq!(known().await, None);
+    assert!(store.put_pool_state(&state(102, "3", &[]), Some(&[]), at(112)).await.unwrap());
+    assert_eq!(known().await, Some(Vec::new()));
+    assert!(store.put_pool_state(&state(103, "3", &[]), None, at(113)).await.unwrap());
+    assert_eq!(known().await, None);
 }
 
 async fn a_stored_state_from_the_future_does_not_block_a_correct_one(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
-    assert!(store.put_pool_state(&state(5_000, "3", &[]), at(110)).await.unwrap(), "as an older program took it");
+    assert!(store.put_pool_state(&state(5_000, "3", &[]), None, at(110)).await.unwrap(), "as an older program took it");
     let correct = state(111, "5", &[(2, "1.5")]);
-    assert!(store.put_pool_state(&correct, at(112)).await.unwrap());
+    assert!(store.put_pool_state(&correct, None, at(112)).await.unwrap());
     assert_eq!(store.pool_state(&correct.pool).await.unwrap().map(|received| received.state), Some(correct));
 }
 
@@ -150,7 +175,7 @@ async fn rows_of_an_unknown_cluster_are_refused(database: TestDatabase) {
     let faults = [
         store.put_node(&node("earth:A100", "n1", 8, None)).await.unwrap_err(),
         store.put_settings(&pool("earth:A100"), "{}", None).await.unwrap_err(),
-        store.put_pool_state(&state(100, "3", &[]), at(110)).await.unwrap_err(),
+        store.put_pool_state(&state(100, "3", &[]), None, at(110)).await.unwrap_err(),
     ];
     for fault in faults {
         assert_eq!(fault.to_string(), "there is no cluster earth");

@@ -7,15 +7,30 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
     ("command-line", &["vocab"]),
     ("prometheus", &["vocab"]),
-    ("datasets-cli", &["command-line", "datasets", "prometheus", "store", "vocab"]),
+    ("slurm-records", &["datasets", "vocab"]),
+    ("parquet-source", &["datasets", "vocab"]),
+    ("datasets-cli", &["command-line", "datasets", "parquet-source", "prometheus", "slurm-records", "store", "vocab"]),
     ("forecaster", &["datasets", "vocab"]),
-    ("training", &["command-line", "cycle", "datasets", "forecaster", "placement", "store", "vocab"]),
+    (
+        "training",
+        &[
+            "command-line",
+            "cycle",
+            "datasets",
+            "forecaster",
+            "parquet-source",
+            "placement",
+            "slurm-records",
+            "store",
+            "vocab",
+        ],
+    ),
     ("placement", &["vocab"]),
     ("cycle", &["datasets", "forecaster", "placement", "vocab"]),
     ("wire", &["placement", "vocab"]),
@@ -35,7 +50,9 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("serving", &[]),
-    ("kubernetes", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("kubernetes", &["command-line", "connectors", "placement", "serving", "vocab", "wire"]),
+    ("connectors", &["command-line", "placement", "serving", "vocab", "wire"]),
+    ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
     ("starts", &["forecaster", "placement", "vocab"]),
@@ -44,7 +61,10 @@ const ARROWS: [(&str, &[&str]); 21] = [
         &["command-line", "cycle", "datasets", "forecaster", "pages", "placement", "starts", "vocab", "wire"],
     ),
     ("pages", &[]),
-    ("fuzz-targets", &["command-line", "datasets", "forecaster", "placement", "quota-service", "vocab", "wire"]),
+    (
+        "fuzz-targets",
+        &["command-line", "datasets", "forecaster", "placement", "quota-service", "slurm-records", "vocab", "wire"],
+    ),
     ("notebooks-export", &["command-line", "datasets", "forecaster", "pages", "store", "training", "vocab"]),
 ];
 

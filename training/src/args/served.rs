@@ -1,5 +1,6 @@
 //! The flags of `train backtest --served`.
 
+use super::jobs::{JobLists, JobsAs, jobs_as};
 use crate::backtest::RestartState;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -42,6 +43,11 @@ pub struct Replay {
     /// Without it demand is known by the hour alone
     #[arg(long, value_name = "FILE", requires = "served", num_args = 1..)]
     pub minutes: Vec<PathBuf>,
+    #[command(flatten)]
+    pub jobs: JobLists,
+    /// Knowledge of the service about --jobs: the jobs, or their demand alone
+    #[arg(long, value_name = "WHAT", requires = "files", default_value = JobsAs::Jobs.as_str(), value_parser = jobs_as())]
+    pub jobs_as: JobsAs,
 }
 
 impl Replay {
@@ -70,6 +76,8 @@ impl Default for Replay {
             promise: Promise::default(),
             offered: Vec::new(),
             minutes: Vec::new(),
+            jobs: JobLists::default(),
+            jobs_as: JobsAs::default(),
         }
     }
 }

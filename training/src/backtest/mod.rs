@@ -2,6 +2,7 @@
 
 mod ablation;
 mod coverage;
+mod experts;
 mod files;
 mod of_runs;
 mod play;
@@ -43,6 +44,8 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     let clusters = clusters(store.as_ref(), what).await?;
     if what.replay.served {
         served::check(what, rate, clusters.len())?;
+    } else if !what.replay.jobs.files.is_empty() {
+        return Err(TrainingError::JobsNotServed);
     }
     let mut files = Files::create(what.out.as_deref(), what.pool_out.as_deref())?;
     let mut report = Report::default();

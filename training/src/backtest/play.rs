@@ -1,5 +1,6 @@
 //! One model over one window.
 
+use super::experts::PlayedExperts;
 use super::served::{AtIssue, ForecastBounds};
 use crate::args::Backtest;
 use crate::error::TrainingError;
@@ -52,6 +53,8 @@ pub struct Played {
     /// `[issue time][series]`.
     pub rolled: Vec<Vec<DemandForecast>>,
     pub bounds: Vec<PlayedBound>,
+    /// The experts behind the bounds of the mixture.
+    pub experts: Vec<PlayedExperts>,
     /// Pool × issue time whose peak was not measured.
     pub unmeasured_peaks: usize,
     pub train_s: f64,
@@ -77,8 +80,16 @@ pub fn play(
     };
     let settings = what.replay.served.then(|| what.replay.settings(rate, what.horizon)).transpose()?;
     let forecast_bounds = settings.map(|settings| ForecastBounds::new(rate, settings.offered_hours));
-    let (rolled, bounds) = (Vec::new(), Vec::new());
-    let mut played = Played { name, rate, rolled, bounds, unmeasured_peaks: 0, train_s: 0.0, forecast_bounds };
+    let mut played = Played {
+        name,
+        rate,
+        rolled: Vec::new(),
+        bounds: Vec::new(),
+        experts: Vec::new(),
+        unmeasured_peaks: 0,
+        train_s: 0.0,
+        forecast_bounds,
+    };
     for part in parts(issues, what.refit) {
         match candidate {
             Candidate::Kept { trained, .. } => played.add(panel, part, trained, what.calibration, what.horizon)?,
@@ -172,6 +183,11 @@ impl Played {
                         .map_err(forecaster::PredictError::from)?;
                     let bound_gpus = bound[0].bound.as_gpus();
                     self.bounds.push(PlayedBound { pool: pool.clone(), aggregation, issue, bound_gpus, peak_gpus });
+                    let stated = conformal.and_then(|one| one.hours.last()).map(|one| one.experts);
+                    if let Some(stated) = stated.filter(|_| aggregation == Aggregation::Mixture) {
+                        let (pool, mixture_gpus) = (pool.clone(), bound_gpus);
+                        self.experts.push(PlayedExperts { pool, issue, stated, mixture_gpus, peak_gpus });
+                    }
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The table of a backtest.
 
 use super::coverage::{self, CoverageBody};
+use super::experts::{self, MixtureBody, mixtures_table};
 use super::play::Played;
 use super::served::{self, ReplayBody};
 use crate::error::TrainingError;
@@ -11,7 +12,7 @@ use forecaster::bound::{Aggregation, AggregationScore};
 use forecaster::scores::{PoolPair, Scored, collect, score, score_pool};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{CapacityRow, HorizonHours, HourStart, MilliGpus, PoolId};
+use vocab::{CapacityRow, HorizonHours, HourStart, PoolId};
 
 /// The results of several clusters and models.
 #[derive(Default)]
@@ -19,6 +20,7 @@ pub struct Report {
     /// By model, in the order in which they were played; rows of all clusters.
     models: Vec<(String, Vec<Scored>, f64)>,
     pools: Vec<(String, PoolScoresBody)>,
+    mixtures: Vec<MixtureBody>,
     coverage: Vec<CoverageBody>,
     /// Series seen so far: clusters number theirs from zero.
     offset: BTreeMap<String, usize>,
@@ -31,6 +33,8 @@ pub struct Report {
 struct ReportBody {
     models: Vec<ModelBody>,
     pools: Vec<PoolBody>,
+    /// The mixtures of the pools' peaks beside their best experts.
+    mixtures: Vec<MixtureBody>,
     /// By cluster: over organizations, steps, hours of the day and pools.
     coverage: Vec<CoverageBody>,
     /// Forecast hours that were not measured, or lie in recording gaps, and are not scored.
@@ -81,6 +85,8 @@ impl Report {
             None => self.models.push((name.clone(), rows, played.train_s)),
         }
         self.add_pools(&name, played, capacities);
+        let most = |pool: &PoolId, issue| most_gpus(capacities, pool, issue);
+        self.mixtures.extend(experts::of(played, horizon, most));
         self.coverage.extend(coverage::of(panel, issues, played, horizon));
     }
 
@@ -95,7 +101,7 @@ impl Report {
             let pairs: Vec<_> = mine
                 .map(|one| {
                     // No one is promised, and nothing runs, above the capacity.
-                    let most = capacity_at(capacities, pool, one.issue).map_or(f64::INFINITY, MilliGpus::as_gpus);
+                    let most = most_gpus(capacities, pool, one.issue);
                     let (bound_gpus, peak_gpus) = (one.bound_gpus.min(most), one.peak_gpus.min(most));
                     PoolPair { issue: one.issue, bound_gpus, peak_gpus }
                 })
@@ -139,6 +145,7 @@ impl Report {
         print_json(&ReportBody {
             models: self.scored().into_iter().map(model).collect(),
             pools: self.pools.iter().map(pool).collect(),
+            mixtures: self.mixtures.clone(),
             coverage: self.coverage.clone(),
             unmeasured_rows: self.unmeasured_rows,
             unmeasured_peaks: self.unmeasured_peaks,
@@ -151,6 +158,7 @@ impl Report {
         let tables = scores_table(&self.scored())
             + &coverage::table_of_extremes(&self.coverage)
             + &pools_table(&self.pools)
+            + &mixtures_table(&self.mixtures)
             + &served::tables(&self.served);
         if self.unmeasured_rows + self.unmeasured_peaks == 0 {
             return tables;
@@ -162,8 +170,8 @@ impl Report {
     }
 }
 
-/// The capacity that held when a forecast was issued.
-fn capacity_at(capacities: &[CapacityRow], pool: &PoolId, issue: HourStart) -> Option<MilliGpus> {
+/// The capacity that held when a forecast was issued, in GPUs; infinite where it is not known.
+fn most_gpus(capacities: &[CapacityRow], pool: &PoolId, issue: HourStart) -> f64 {
     let known = capacities.iter().filter(|row| row.pool == *pool && row.from <= issue);
-    known.max_by_key(|row| row.from).map(|row| row.capacity)
+    known.max_by_key(|row| row.from).map_or(f64::INFINITY, |row| row.capacity.as_gpus())
 }

@@ -15,8 +15,16 @@ const PREFIX: &str = "HEADROOM_";
 const DATABASE_URL: &str = "DATABASE_URL";
 const DATABASE: &str = "database";
 /// Sections of the settings file, one a program; a key outside a section holds for all.
-const SECTIONS: [&str; 6] =
-    ["datasets", "train", "quota-service", "headroom-kubernetes", "simulate", "notebooks-export"];
+const SECTIONS: [&str; 8] = [
+    "datasets",
+    "train",
+    "quota-service",
+    "headroom-kubernetes",
+    "kubectl-headroom",
+    "headroom-slurm",
+    "simulate",
+    "notebooks-export",
+];
 /// A variable is taken for a misspelt one up to this share of wrong letters. Others with the prefix are not settings:
 /// Kubernetes sets `HEADROOM_PORT` beside a service of that name.
 const LETTERS_PER_MISTAKE: usize = 3;

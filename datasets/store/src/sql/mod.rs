@@ -24,7 +24,6 @@ mod quotas;
 mod runs;
 mod settings;
 mod sizes;
-mod starts;
 mod store;
 mod tokens;
 mod usage;

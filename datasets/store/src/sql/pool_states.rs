@@ -1,25 +1,30 @@
 use super::SqlStore;
 use crate::StoreError;
 use crate::error::unless_missing;
-use crate::pool_states::{PoolStateStore, ReceivedState, StateRow, received};
+use crate::pool_states::{PoolStateStore, ReceivedState, StateRow, received, write_jobs};
 use crate::stored::{Stamp, milli, signed};
 use async_trait::async_trait;
 use sqlx::AssertSqlSafe;
-use vocab::{PoolId, PoolState, UnixSeconds};
+use vocab::{HpJob, PoolId, PoolState, UnixSeconds};
 
 #[async_trait]
 impl PoolStateStore for SqlStore {
-    async fn put_pool_state(&self, state: &PoolState, received_at: UnixSeconds) -> Result<bool, StoreError> {
+    async fn put_pool_state(
+        &self,
+        state: &PoolState,
+        hp_jobs: Option<&[HpJob]>,
+        received_at: UnixSeconds,
+    ) -> Result<bool, StoreError> {
         let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
         let mut transaction = self.begin().await?;
         let taken = sqlx::query(
             "INSERT INTO pool_states AS stored
-                 (cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
+                 (cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at, hp_jobs)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
              ON CONFLICT (cluster, gpu_model) DO UPDATE
              SET capacity_milli = excluded.capacity_milli, idle_milli = excluded.idle_milli,
                  longest_quota_wait_s = excluded.longest_quota_wait_s,
-                 as_of = excluded.as_of, received_at = excluded.received_at
+                 as_of = excluded.as_of, received_at = excluded.received_at, hp_jobs = excluded.hp_jobs
              WHERE stored.as_of <= excluded.as_of OR stored.as_of > excluded.received_at",
         )
         .bind(cluster)
@@ -29,6 +34,7 @@ impl PoolStateStore for SqlStore {
         .bind(signed("longest quota wait", state.longest_quota_wait_s)?)
         .bind(Stamp(state.as_of))
         .bind(Stamp(received_at))
+        .bind(hp_jobs.map(|jobs| write_jobs(jobs, state.as_of)))
         .execute(&mut *transaction)
         .await
         .map_err(unless_missing("cluster", cluster))?;
@@ -69,7 +75,7 @@ impl PoolStateStore for SqlStore {
         // One snapshot for both statements: a state and its spot GPUs must fit together.
         let mut snapshot = self.begin_reading().await?;
         let row: Option<StateRow> = sqlx::query_as(
-            "SELECT cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at
+            "SELECT cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at, hp_jobs
              FROM pool_states WHERE cluster = $1 AND gpu_model = $2",
         )
         .bind(cluster)

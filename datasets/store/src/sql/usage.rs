@@ -2,7 +2,7 @@ use super::dialect::clusters::require_clusters;
 use super::{SqlStore, dialect};
 use crate::StoreError;
 use crate::stored::{Stamp, amount, span, whole};
-use crate::usage::{AppendReport, SeriesSummary, UsageSink, UsageStore, batch, series};
+use crate::usage::{AppendReport, SeriesSummary, UsageBatches, UsageSink, UsageStore, batch, series};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
@@ -14,6 +14,25 @@ impl UsageStore for SqlStore {
         let batches = batch::by_cluster(rows, capacity)?;
         // 2. Write, in one transaction.
         dialect::usage::append(self, rows.len(), &batches).await
+    }
+
+    async fn append_batches(
+        &self,
+        clusters: &[ClusterName],
+        batches: UsageBatches<'_>,
+        capacity: &[CapacityRow],
+    ) -> Result<AppendReport, StoreError> {
+        let (mut transaction, mut report) =
+            (dialect::usage::begin_append(self, clusters).await?, AppendReport::default());
+        for rows in batches {
+            let rows = rows.map_err(|reason| StoreError::NoBatch { reason })?;
+            let batches = batch::by_cluster(&rows, &[])?;
+            report.add(dialect::usage::append_within(&mut transaction, &batches).await?);
+        }
+        let batches = batch::by_cluster(&[], capacity)?;
+        report.add(dialect::usage::append_within(&mut transaction, &batches).await?);
+        transaction.commit().await?;
+        Ok(report)
     }
 
     async fn load_usage(

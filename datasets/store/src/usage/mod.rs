@@ -45,6 +45,9 @@ pub struct SeriesSummary {
 /// Receives the rows of a load.
 pub type UsageSink<'a> = &'a mut (dyn FnMut(&SeriesId, HourStart, MilliGpus) + Send);
 
+/// Batches of rows, or why there is none.
+pub type UsageBatches<'a> = &'a mut (dyn Iterator<Item = Result<Vec<UsageRow>, String>> + Send);
+
 /// The usage history.
 #[async_trait]
 pub trait UsageStore {
@@ -54,6 +57,18 @@ pub trait UsageStore {
     /// [`StoreError::NotFound`] if a cluster is unknown; [`StoreError::Contradiction`] if the rows hold two values for the
     /// same series and hour.
     async fn append(&self, rows: &[UsageRow], capacity: &[CapacityRow]) -> Result<AppendReport, StoreError>;
+
+    /// Appends batches one after the other, in one transaction: of more rows than memory holds, the hours of each batch after those
+    /// before it. `clusters` are those of all rows.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), within a batch; [`StoreError::NoBatch`] if a batch cannot be had.
+    async fn append_batches(
+        &self,
+        clusters: &[ClusterName],
+        batches: UsageBatches<'_>,
+        capacity: &[CapacityRow],
+    ) -> Result<AppendReport, StoreError>;
 
     /// Passes every row of the cluster at `from` or later and before `to`, as of one instant, to `sink`: series in their
     /// order, hours ascending. Holds one series in memory.

@@ -217,10 +217,12 @@ livenessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
+# One that stands still leaves the Service within 15 s: the scheduler waits for it with each pod.
 readinessProbe:
   httpGet: {path: /readyz, port: http}
   periodSeconds: 5
-  timeoutSeconds: 5
+  timeoutSeconds: 2
+  failureThreshold: 2
 resources:
   {{- toYaml (index . 1) | nindent 2 }}
 securityContext:

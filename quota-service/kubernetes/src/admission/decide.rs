@@ -4,14 +4,15 @@ use crate::headroom::Offers;
 use crate::view::View;
 use crate::view::facts::Life;
 use crate::workloads::{CheckFacts, CheckState, WorkloadFacts};
-use placement::fleet::{Gang, GpuRequest, PodRequest};
-use placement::{Limit, Refusal, Stage, over_quota};
+use placement::{Limit, Refusal, Stage};
 use std::collections::BTreeMap;
-use vocab::{GpuModel, HorizonHours, MilliGpus, TaskClass, TaskId, UnixSeconds};
+use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
 
 /// GPUs of a Workload that is `Ready` count for so long without its pods: gangs start slowly, since images are
 /// pulled and pods are made by the controllers of jobs.
 pub const ASSUMED_S: i64 = 600;
+/// An eviction gives the reservation back within seconds; after so long it is held.
+pub const HELD_AFTER_S: i64 = 120;
 /// The first wait of a Workload that does not fit; it doubles with each time. Each try costs Kueue a reservation and an eviction.
 pub const RETRY_LEAST_S: u64 = 30;
 /// Quotas are renewed every 300 s: a longer wait misses one.
@@ -160,6 +161,17 @@ pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
     planned
 }
 
+/// Workloads whose reservation stands though Kueue evicts them: some of its versions keep it after a check was set to Retry or
+/// Rejected (its #6035), and their GPUs are nobody's.
+#[must_use]
+pub fn held(workloads: &[WorkloadFacts], now: UnixSeconds) -> Vec<&WorkloadFacts> {
+    let is_held = |one: &&WorkloadFacts| {
+        let is_old = one.evicted.is_some_and(|since| now.since_s(since) >= HELD_AFTER_S);
+        is_old && one.has_quota && one.is_active && !one.is_finished && one.check.is_some()
+    };
+    workloads.iter().filter(is_held).collect()
+}
+
 /// Never nothing: Kueue would try again at once, and again.
 #[must_use]
 pub fn retry_after_s(tries: u32) -> u64 {
@@ -184,7 +196,7 @@ fn is_open(workload: &WorkloadFacts, check: &CheckFacts) -> bool {
 fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> bool {
     let after_s = i64::try_from(check.requeue_after_s).unwrap_or(i64::MAX);
     let is_due = check.state == CheckState::Pending || check.since.plus_s(after_s) <= now;
-    workload.has_quota && !workload.is_evicted && is_due
+    workload.has_quota && workload.evicted.is_none() && is_due
 }
 
 fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
@@ -199,7 +211,7 @@ fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
     let mut assumed = Assumed::default();
     let is_young = |check: &CheckFacts| check.state == CheckState::Ready && world.now.since_s(check.since) < ASSUMED_S;
     for workload in workloads {
-        if workload.is_finished || workload.is_evicted || !workload.check.as_ref().is_some_and(is_young) {
+        if workload.is_finished || workload.evicted.is_some() || !workload.check.as_ref().is_some_and(is_young) {
             continue;
         }
         if let Ok(by_model) = workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {
@@ -248,21 +260,13 @@ fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, 
         ));
     }
     let Some(pool) = world.view.pools().get(model) else { return later(format!("there is no node of {model}")) };
-    match over_quota(&pool.fleet, &gang(gpus), hours, &assumed.leave(model, &offer.limits))? {
+    // All pods of a Workload together: only their sum counts against quota.
+    let gpus = MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
+    match pool.over_quota(gpus, hours, &assumed.leave(model, &offer.limits))? {
         // Other hours are offered after a change of settings, not after a wait.
         refusal @ Refusal::NotOffered { .. } if !offer.limits.is_empty() => {
             Some(Verdict::Never { why: format!("{model}: {refusal}") })
         }
         refusal => Some(Verdict::Later { why: format!("{model}: {refusal}"), pool: Some(model.clone()) }),
-    }
-}
-
-/// All pods of a Workload together, which may differ: only their sum counts against quota.
-fn gang(gpus: u64) -> Gang {
-    Gang {
-        task: TaskId::parse("workload").expect("it is a name"),
-        class: TaskClass::Spot,
-        pod: PodRequest::new(GpuRequest::Whole(1), 0, 0),
-        pods: u32::try_from(gpus).unwrap_or(u32::MAX),
     }
 }

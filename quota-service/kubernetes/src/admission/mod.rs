@@ -12,12 +12,13 @@ mod tests;
 use crate::calls::{Calls, Fault};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
+use crate::events::{Note, Regarding};
 use crate::headroom::Offers;
 use crate::lead::{Epoch, Fence};
 use crate::names::{GUARANTEE_HOURS, GUARANTEE_MANAGER};
 use crate::workloads::{Store, WorkloadFacts, watch_into};
 use check::Check;
-use decide::{Answer, World, plan};
+use decide::{Answer, World, held, plan};
 use kube::Client;
 use serde_json::{Value, json};
 use serving::standing::Standing;
@@ -112,8 +113,13 @@ impl Guarantees {
             plan(&workloads, &World { view: &view, offers: &offers, flavors: &self.flavors, tries: &self.tries, now })
         };
         self.shared.set_workload_waits(planned.waits_s);
+        self.tell_held(&workloads, now);
         // 3. Write.
         if self.throttled.is_some_and(|until| Instant::now() < until) || self.fence.epoch().is_none() {
+            return;
+        }
+        if self.shared.is_stale() {
+            // Running pods are not known: nothing new is promised.
             return;
         }
         if !self.check.is_ours(&self.calls, &self.fence, now).await {
@@ -131,6 +137,20 @@ impl Guarantees {
         }
     }
 
+    /// Reports Workloads whose reservation stands after their eviction.
+    fn tell_held(&self, workloads: &[WorkloadFacts], now: UnixSeconds) {
+        let held = held(workloads, now);
+        metrics::gauge!("headroom_admission_held_workloads").set(held.len() as f64);
+        if self.fence.epoch().is_none() {
+            return;
+        }
+        for one in held {
+            let text = "Kueue evicts it and keeps its reservation: set spec.active to false to give its GPUs back";
+            let note = Note::warning("QuotaHeldAfterEviction", "Check", text.to_owned());
+            self.shared.events().tell(Regarding::workload(&one.namespace, &one.name, &one.uid), note);
+        }
+    }
+
     async fn answer(&mut self, workload: &WorkloadFacts, answer: &Answer, now: UnixSeconds) -> Result<(), Fault> {
         let WorkloadFacts { namespace, name, .. } = workload;
         let path = format!("/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace}/workloads/{name}/status");
@@ -139,6 +159,13 @@ impl Guarantees {
         let state = answer.state().as_str();
         metrics::counter!("headroom_admission_checks_total", "state" => state).increment(1);
         tracing::debug!(namespace, name, state, message = answer.message(), "the check is answered");
+        let text = answer.message().to_owned();
+        let note = match answer {
+            Answer::Ready { .. } => Note::normal("GuaranteeGiven", "Check", text),
+            Answer::Retry { .. } => Note::normal("GuaranteeWaits", "Check", text),
+            Answer::Rejected { .. } => Note::warning("GuaranteeRejected", "Check", text),
+        };
+        self.shared.events().tell(Regarding::workload(namespace, name, &workload.uid), note);
         if matches!(answer, Answer::Retry { .. }) {
             *self.tries.entry(workload.uid.clone()).or_insert(0) += 1;
         }

@@ -144,6 +144,27 @@ async fn who_is_admitted_evicted_finished_or_answered_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_reservation_that_stands_after_an_eviction_is_reported_and_nothing_is_answered() {
+    let mut bench = bench(true).await;
+    bench.fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team-a" } }));
+    // As Kueue leaves it: the check is reset to Pending, the Workload is evicted, its reservation stands.
+    bench.fake.put(with(workload("stuck", 4, "1", "Pending"), "Evicted", -60));
+    bench.fake.put(with(workload("retries", 4, "1", "Retry"), "Evicted", -60));
+    let facts = |bench: &Bench| bench.guarantees.store.all().unwrap();
+    bench.look(0).await;
+    assert!(decide::held(&facts(&bench), at(59)).is_empty(), "it may take Kueue a moment");
+    let held =
+        |seconds| decide::held(&facts(&bench), at(seconds)).iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    assert_eq!(held(60), ["retries", "stuck"]);
+    bench.look(60).await;
+    assert_eq!(
+        [bench.state("stuck"), bench.state("retries")],
+        ["Pending", "Retry"],
+        "an answer while it is evicted would stick"
+    );
+}
+
+#[tokio::test]
 async fn a_check_is_made_active_and_answered_beside_that_of_another_controller() {
     let mut bench = bench(true).await;
     bench.fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team-a" } }));

@@ -54,7 +54,7 @@ pub fn changes(
     let saved = saved_by_pods(view);
     let mut changes = Vec::new();
     for (uid, workload) in here {
-        let runs = workload.is_spot && workload.cluster_queue == cluster_queue && !workload.is_evicted;
+        let runs = workload.is_spot && workload.cluster_queue == cluster_queue && workload.evicted.is_none();
         let level = workload.admitted.filter(|_| runs).map(|admitted| {
             let by_pods = saved.get(&(&*workload.namespace, &*workload.name)).copied();
             level(workload.gpus(), age_s(admitted, workload.saved.max(by_pods), now))

@@ -27,17 +27,39 @@ impl Calls {
         self.send(Ask { method: Method::PATCH, path, kind: "application/merge-patch+json", body: Some(patch) }).await
     }
 
+    /// Strategic merge patch, which merges lists of built-in kinds by their keys; `metadata.uid`, where it stands, is a precondition.
+    ///
+    /// # Errors
+    /// As [`merge`](Self::merge).
+    pub async fn strategic(&self, path: &str, manager: &str, patch: &Value) -> Result<Value, Fault> {
+        let path = format!("{path}?fieldManager={manager}");
+        let kind = "application/strategic-merge-patch+json";
+        self.send(Ask { method: Method::PATCH, path, kind, body: Some(patch) }).await
+    }
+
     /// Evicts the pod of this UID, heeding disruption budgets. Not through `Api::evict`: kube 5 writes its preconditions under
     /// `delete_options`, which a server does not know and drops, and another pod of the same name would go.
     ///
     /// # Errors
-    /// `Throttled` if a budget refuses, `Absent` or `Stale` if that pod has gone.
+    /// `Budget` if a disruption budget refuses, `Absent` or `Stale` if that pod has gone.
     pub async fn evict(&self, namespace: &str, pod: &str, uid: &str, manager: &str) -> Result<(), Fault> {
+        self.evict_as(namespace, pod, uid, manager).await
+    }
+
+    /// As [`evict`](Self::evict), and nothing happens: the server answers as it would.
+    ///
+    /// # Errors
+    /// As [`evict`](Self::evict).
+    pub async fn try_evict(&self, namespace: &str, pod: &str, uid: &str, manager: &str) -> Result<(), Fault> {
+        self.evict_as(namespace, pod, uid, &format!("{manager}&dryRun=All")).await
+    }
+
+    async fn evict_as(&self, namespace: &str, pod: &str, uid: &str, manager_and_more: &str) -> Result<(), Fault> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
         let body = json!({
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": pod, "namespace": namespace },
             "deleteOptions": { "preconditions": { "uid": uid } },
         });
-        self.create(&path, manager, &body).await.map(drop)
+        self.create(&path, manager_and_more, &body).await.map(drop)
     }
 }

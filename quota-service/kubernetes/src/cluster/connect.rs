@@ -51,30 +51,16 @@ pub async fn connect(config: &Config) -> Result<Client, ConnectError> {
     // A request that is sent again unseen, up to minutes later, could write after the lead was lost. Who asks decides when to
     // ask again.
     made.default_retry = false;
-    Client::try_from(made).map_err(|fault| ConnectError::Client { detail: chain(&fault) })
+    Client::try_from(made).map_err(|fault| ConnectError::Client { detail: connectors::chain(&fault) })
 }
 
 async fn of_file(config: &Config) -> Result<kube::Config, ConnectError> {
     let file = config.kubeconfig.to_string();
-    let wrong = |fault: &dyn std::error::Error| ConnectError::File { file: file.clone(), detail: chain(fault) };
+    let wrong =
+        |fault: &dyn std::error::Error| ConnectError::File { file: file.clone(), detail: connectors::chain(fault) };
     let read = config.kubeconfig.get().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
     let context = (!config.context.is_empty()).then(|| config.context.clone());
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let read = read.map_err(|fault| wrong(&fault))?;
     kube::Config::from_custom_kubeconfig(read, &options).await.map_err(|fault| wrong(&fault))
-}
-
-/// A fault with its causes.
-#[must_use]
-pub fn chain(fault: &dyn std::error::Error) -> String {
-    let mut text = fault.to_string();
-    let mut source = fault.source();
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = cause.source();
-    }
-    text
 }

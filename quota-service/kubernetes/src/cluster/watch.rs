@@ -2,136 +2,25 @@
 //!
 //! kube's reflector would keep each object beside what we make of it: the view is the store, and objects are dropped as they come.
 
-use super::connect::chain;
+use super::objects::{Event, follow};
+pub use super::shared::{Shared, Synced};
 use super::slim::{Node, Pod, PriorityClass};
-use crate::view::View;
-use crate::view::facts::{FactFault, NodeFacts, PodFacts, Uid};
-use futures_util::{Stream, StreamExt};
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::runtime::{WatchStreamExt, watcher::Error};
+use crate::view::facts::Uid;
+use crate::{claims, gangs};
 use kube::{Api, Client};
 use serving::standing::Standing;
-use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
-use tokio::sync::watch;
-use vocab::{GpuModel, NodeId, UnixSeconds};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use vocab::NodeId;
 
-/// Objects of one answer to a list. A pod of the API has some 5 KB.
-const PAGE: u32 = 500;
-/// After a longer silence a list may hide peaks that came and went.
+/// After a longer silence peaks may have come and gone unseen.
 const LONGEST_GAP: Duration = Duration::from_mins(1);
-
-/// Watches whose first list is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Synced {
-    /// Nodes.
-    pub nodes: bool,
-    /// Pods.
-    pub pods: bool,
-    /// Priority classes.
-    pub classes: bool,
-}
-
-impl Synced {
-    /// Whether all nodes and pods are known.
-    #[must_use]
-    pub const fn is_whole(self) -> bool {
-        self.nodes && self.pods
-    }
-}
-
-/// Called with each changed pod.
-type PodObserver = Box<dyn Fn(Uid, Option<&PodFacts>) + Send + Sync>;
-
-/// The view, shared: watches write, all others read.
-pub struct Shared {
-    view: RwLock<View>,
-    synced: watch::Sender<Synced>,
-    standing: Standing,
-    now: fn() -> UnixSeconds,
-    /// Observer of pods.
-    seen: std::sync::OnceLock<PodObserver>,
-    /// The longest that a Workload waits for quota, s, by pool.
-    workload_waits: Mutex<BTreeMap<GpuModel, u64>>,
-}
-
-impl Shared {
-    #[must_use]
-    pub fn new(view: View, now: fn() -> UnixSeconds) -> Arc<Self> {
-        let synced = watch::Sender::new(Synced::default());
-        Arc::new(Self {
-            view: RwLock::new(view),
-            synced,
-            standing: Standing::new(),
-            now,
-            seen: std::sync::OnceLock::new(),
-            workload_waits: Mutex::default(),
-        })
-    }
-
-    /// Sets the observer, once: it gets each pod that is new or has changed, and, without facts, each deleted pod. The view is
-    /// up to date by then, and not locked.
-    pub fn tell(&self, seen: impl Fn(Uid, Option<&PodFacts>) + Send + Sync + 'static) {
-        let _ = self.seen.set(Box::new(seen));
-    }
-
-    pub fn read(&self) -> RwLockReadGuard<'_, View> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn write(&self) -> RwLockWriteGuard<'_, View> {
-        self.view.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The time of this machine.
-    #[must_use]
-    pub fn now(&self) -> UnixSeconds {
-        (self.now)()
-    }
-
-    #[must_use]
-    pub fn synced(&self) -> watch::Receiver<Synced> {
-        self.synced.subscribe()
-    }
-
-    /// Workloads of Kueue that wait for quota have no pods yet: the answering of their check sets how long they wait, s.
-    pub fn set_workload_waits(&self, waits_s: BTreeMap<GpuModel, u64>) {
-        *self.workload_waits.lock().unwrap_or_else(PoisonError::into_inner) = waits_s;
-    }
-
-    /// The longest that a Workload waits for quota of a pool, s; 0 where none does.
-    #[must_use]
-    pub fn workload_wait_s(&self, model: &GpuModel) -> u64 {
-        let waits = self.workload_waits.lock().unwrap_or_else(PoisonError::into_inner);
-        waits.get(model).copied().unwrap_or(0)
-    }
-
-    fn saw(&self, uid: Uid, pod: Option<&PodFacts>) {
-        if let Some(seen) = self.seen.get() {
-            seen(uid, pod);
-        }
-    }
-
-    /// Logs an unreadable object once, and again when it can be read.
-    fn unreadable(&self, resource: &'static str, name: &str, fault: &FactFault) {
-        metrics::counter!("headroom_kubernetes_unread_total", "resource" => resource).increment(1);
-        if self.standing.begins(&format!("{resource}/{name}")) {
-            tracing::warn!(resource, %fault, "unreadable: it does not count; a message follows when it can be read");
-        }
-    }
-
-    fn readable(&self, resource: &'static str, name: &str) {
-        if self.standing.is_over(&format!("{resource}/{name}")).is_some() {
-            tracing::info!(resource, name, "readable again: it counts");
-        }
-    }
-}
-
 /// Handler of the events of one watch.
 trait WatchHandler<K> {
     const RESOURCE: &'static str;
+    /// Whether the view is blind without this watch.
+    const IS_VIEW: bool;
     /// A list begins.
     fn begin(&mut self);
     /// An object is listed, new or changed.
@@ -154,6 +43,7 @@ fn name_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) ->
 
 impl WatchHandler<Pod> for Pods {
     const RESOURCE: &'static str = "pods";
+    const IS_VIEW: bool = true;
 
     fn begin(&mut self) {
         self.seen.clear();
@@ -163,21 +53,28 @@ impl WatchHandler<Pod> for Pods {
         let name = name_of(&pod.metadata);
         let now = shared.now();
         let mut view = shared.write();
-        match PodFacts::read(pod, view.reading()) {
+        match view.see_pod(pod, now) {
             Ok(None) => {}
-            Ok(Some((facts, faults))) => {
-                let uid = facts.uid;
-                self.seen.insert(uid);
-                view.set_pod(facts.clone(), now);
+            Ok(Some(seen)) => {
+                self.seen.insert(seen.uid);
                 drop(view);
-                shared.saw(uid, Some(&facts));
-                match faults.first() {
+                if let Some(facts) = &seen.facts {
+                    shared.saw(seen.uid, Some(facts));
+                }
+                match seen.faults.first() {
                     Some(fault) => shared.unreadable(Self::RESOURCE, &name, fault),
                     None => shared.readable(Self::RESOURCE, &name),
                 }
             }
             Err(fault) => {
-                drop(view);
+                // Its earlier reading no longer counts.
+                if let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) {
+                    view.see_no_pod(uid, pod, now);
+                    drop(view);
+                    shared.saw(uid, None);
+                } else {
+                    drop(view);
+                }
                 shared.unreadable(Self::RESOURCE, &name, &fault);
             }
         }
@@ -185,10 +82,10 @@ impl WatchHandler<Pod> for Pods {
 
     fn deleted(&mut self, pod: &Pod, shared: &Shared) {
         let now = shared.now();
+        shared.forget(Self::RESOURCE, &name_of(&pod.metadata));
         let mut view = shared.write();
-        let facts = PodFacts::read(pod, view.reading()).ok().flatten().map(|(facts, _)| facts);
         let Some(uid) = pod.metadata.uid.as_deref().map(Uid::of) else { return };
-        view.remove_pod(uid, facts.as_ref(), now);
+        let facts = view.see_no_pod(uid, pod, now);
         drop(view);
         shared.readable(Self::RESOURCE, &name_of(&pod.metadata));
         if facts.is_some() {
@@ -199,7 +96,7 @@ impl WatchHandler<Pod> for Pods {
     }
 
     fn synced(&mut self, shared: &Shared) {
-        shared.write().keep_pods(&self.seen, shared.now());
+        shared.write().see_all_pods(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.pods = true);
     }
@@ -212,6 +109,7 @@ struct Nodes {
 
 impl WatchHandler<Node> for Nodes {
     const RESOURCE: &'static str = "nodes";
+    const IS_VIEW: bool = true;
 
     fn begin(&mut self) {
         self.seen.clear();
@@ -221,18 +119,13 @@ impl WatchHandler<Node> for Nodes {
         let name = name_of(&node.metadata);
         let now = shared.now();
         let mut view = shared.write();
-        match NodeFacts::read(node, view.reading()) {
-            Ok(Some(facts)) => {
-                self.seen.insert(facts.node.clone());
-                view.set_node(facts, now);
-            }
-            // Its GPUs have gone, as a driver that is restarted takes them: pods that hold some are still there.
-            Ok(None) => {
-                if let Ok(id) = NodeId::parse(&name) {
-                    view.remove_node(&id, now);
-                }
-            }
+        match view.see_node(node, now) {
+            Ok(id) => self.seen.extend(id),
             Err(fault) => {
+                // Its earlier reading no longer counts.
+                if let Ok(id) = NodeId::parse(&name) {
+                    view.see_no_node(&id, now);
+                }
                 drop(view);
                 return shared.unreadable(Self::RESOURCE, &name, &fault);
             }
@@ -243,12 +136,12 @@ impl WatchHandler<Node> for Nodes {
 
     fn deleted(&mut self, node: &Node, shared: &Shared) {
         if let Ok(id) = NodeId::parse(&name_of(&node.metadata)) {
-            shared.write().remove_node(&id, shared.now());
+            shared.write().see_no_node(&id, shared.now());
         }
     }
 
     fn synced(&mut self, shared: &Shared) {
-        shared.write().keep_nodes(&self.seen, shared.now());
+        shared.write().see_all_nodes(&self.seen, shared.now());
         self.seen.clear();
         shared.synced.send_modify(|synced| synced.nodes = true);
     }
@@ -285,6 +178,7 @@ impl Classes {
 
 impl WatchHandler<PriorityClass> for Classes {
     const RESOURCE: &'static str = "priorityclasses";
+    const IS_VIEW: bool = false;
 
     fn begin(&mut self) {
         self.there.clear();
@@ -310,66 +204,58 @@ impl WatchHandler<PriorityClass> for Classes {
 
 /// Watches nodes, pods and priority classes until it is dropped.
 pub async fn run(client: Client, shared: Arc<Shared>) {
-    let config = watcher::Config::default().page_size(PAGE);
-    let nodes = watcher(Api::<Node>::all(client.clone()), config.clone()).default_backoff();
-    let pods = watcher(Api::<Pod>::all(client.clone()), config.clone()).default_backoff();
-    let classes = watcher(Api::<PriorityClass>::all(client), config).default_backoff();
     tokio::join!(
-        follow(nodes, Nodes::default(), &shared),
-        follow(pods, Pods::default(), &shared),
-        follow(classes, Classes::default(), &shared),
+        claims::watch::run(client.clone(), Arc::clone(&shared)),
+        gangs::watch::run(client.clone(), Arc::clone(&shared)),
+        keep::<Node, Nodes>(client.clone(), &shared),
+        keep::<Pod, Pods>(client.clone(), &shared),
+        keep::<PriorityClass, Classes>(client, &shared),
     );
 }
 
-async fn follow<K, T: WatchHandler<K>>(
-    events: impl Stream<Item = Result<Event<K>, Error>>,
-    mut handler: T,
-    shared: &Shared,
-) {
-    let mut events = pin!(events);
-    let (standing, mut lost): (Standing, Option<Instant>) = (Standing::new(), None);
-    while let Some(event) = events.next().await {
-        match event {
-            Err(fault) => {
-                metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => T::RESOURCE).increment(1);
-                // Hours without a watch are gaps, and no frozen demand. Tries follow each other within a minute.
-                if lost.get_or_insert_with(Instant::now).elapsed() > LONGEST_GAP {
+async fn keep<K, T>(client: Client, shared: &Shared)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    T: WatchHandler<K> + Default,
+{
+    let (mut handler, standing) = (T::default(), Standing::new());
+    follow(Api::<K>::all(client), move |event| handle(event, &mut handler, shared, &standing)).await;
+}
+
+fn handle<K, T: WatchHandler<K>>(event: Event<K>, handler: &mut T, shared: &Shared, standing: &Standing) {
+    let resource = T::RESOURCE;
+    match event {
+        Event::Init => handler.begin(),
+        Event::InitApply(object) | Event::Apply(object) => handler.applied(&object, shared),
+        Event::Delete(object) => handler.deleted(&object, shared),
+        Event::InitDone => {
+            handler.synced(shared);
+            // A list has what was missed, but no object that came and went since the watch broke off.
+            if T::IS_VIEW && shared.lost().get(resource).is_some_and(|since| since.elapsed() > LONGEST_GAP) {
+                shared.write().missed();
+            }
+        }
+        Event::Resumed => {
+            shared.lost().remove(resource);
+            if let Some(over) = standing.is_over("") {
+                tracing::info!(resource, lasted_s = over.lasted_s, times = over.times, "the watch works again");
+            }
+        }
+        Event::Lost { since, fault } => {
+            metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => resource).increment(1);
+            if T::IS_VIEW {
+                let since = *shared.lost().entry(resource).or_insert(since);
+                // Hours without a watch are gaps, and no frozen demand. Tries follow each other within seconds.
+                if since.elapsed() > LONGEST_GAP {
                     shared.write().missed();
-                }
-                if standing.begins("") {
-                    let fault = chain(&fault);
-                    tracing::warn!(
-                        resource = T::RESOURCE,
-                        fault,
-                        "the watch broke off and begins again: a message follows when it does"
-                    );
                 }
             }
-            Ok(event) => {
-                if let Some(over) = standing.is_over("") {
-                    tracing::info!(
-                        resource = T::RESOURCE,
-                        lasted_s = over.lasted_s,
-                        times = over.times,
-                        "the watch works again"
-                    );
-                }
-                let is_listed = matches!(event, Event::InitDone);
-                let is_listing = matches!(event, Event::Init | Event::InitApply(_));
-                match event {
-                    Event::Init => handler.begin(),
-                    Event::InitApply(object) | Event::Apply(object) => handler.applied(&object, shared),
-                    Event::Delete(object) => handler.deleted(&object, shared),
-                    Event::InitDone => handler.synced(shared),
-                }
-                // A watch gets missed changes when it goes on, but no object that came and went between two lists.
-                if is_listed && lost.is_some_and(|since| since.elapsed() > LONGEST_GAP) {
-                    shared.write().missed();
-                }
-                if !is_listing {
-                    lost = None;
-                }
+            if standing.begins("") {
+                tracing::warn!(resource, fault, "the watch broke off and begins again: a message follows when it does");
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

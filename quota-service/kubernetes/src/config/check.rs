@@ -1,6 +1,6 @@
 //! Relations between settings. A single value is checked by its type when it is read.
 
-use super::Config;
+use super::{Config, KueueMode};
 use command_line::BadValue;
 
 impl command_line::Config for Config {
@@ -53,10 +53,36 @@ impl Config {
         if self.kueue.is_on() && self.flavors.0.is_empty() {
             return Err(BadValue::new("flavors", "kueue is on and no flavor is set: write FLAVOR=GPU_MODEL"));
         }
+        if let Some(both) = self.spot_priority_classes.names().intersection(&self.at_will_priority_classes.0).next() {
+            let why = format!("{both} is in spot_priority_classes, too: a class is promised hours, or is at will");
+            return Err(BadValue::new("at_will_priority_classes", why));
+        }
+        if !self.at_will_flavors.0.is_empty() {
+            self.check_at_will_flavors()?;
+        }
         if self.resource_quota && self.resource_quota_shares.0.is_empty() {
             let why = "resource_quota is on and no share is set: write NAMESPACE=SHARE";
             return Err(BadValue::new("resource_quota_shares", why));
         }
         Ok(())
+    }
+
+    fn check_at_will_flavors(&self) -> Result<(), BadValue> {
+        let wrong = |why: String| Err(BadValue::new("at_will_flavors", why));
+        if !self.is_apart() {
+            return wrong(
+                "write at_will_priority_classes, too: by its class it is counted what a pod holds".to_owned(),
+            );
+        }
+        if matches!(self.kueue, KueueMode::ClusterQueue | KueueMode::Auto) {
+            // In one queue Kueue would take whichever flavor has room.
+            return wrong(
+                "a ClusterQueue of ours has promised flavors alone: set kueue to capacity-provider".to_owned(),
+            );
+        }
+        match self.at_will_flavors.0.keys().find(|flavor| self.flavors.0.contains_key(*flavor)) {
+            Some(both) => wrong(format!("{both} is in flavors, too: write a flavor of its own")),
+            None => Ok(()),
+        }
     }
 }

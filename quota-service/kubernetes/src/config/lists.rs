@@ -58,6 +58,24 @@ impl fmt::Display for SpotClasses {
     }
 }
 
+/// Priority classes of spot pods at will; none where all of spot is counted together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AtWillClasses(pub BTreeSet<String>);
+
+impl FromStr for AtWillClasses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        entries(text).map(|entry| name_in(entry, entry)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for AtWillClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        joined(f, self.0.iter().cloned())
+    }
+}
+
 /// GPU models by flavor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flavors(pub BTreeMap<String, GpuModel>);
@@ -85,6 +103,39 @@ impl FromStr for Flavors {
 impl fmt::Display for Flavors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         joined(f, self.0.iter().map(|(flavor, model)| format!("{flavor}={model}")))
+    }
+}
+
+/// Classes of devices that are GPUs, with the GPU model of those that state one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceClasses(pub BTreeMap<String, Option<GpuModel>>);
+
+impl FromStr for DeviceClasses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut classes = BTreeMap::new();
+        for entry in entries(text) {
+            let (class, model) = entry.split_once('=').map_or((entry, None), |(class, model)| (class, Some(model)));
+            let model = model.map(|model| GpuModel::parse(model.trim())).transpose();
+            let model = model.map_err(|fault| format!("{entry:?}: {fault}: write CLASS or CLASS=GPU_MODEL"))?;
+            if classes.insert(name_in(entry, class)?, model).is_some() {
+                return Err(format!("{entry:?}: the class is listed twice"));
+            }
+        }
+        Ok(Self(classes))
+    }
+}
+
+impl fmt::Display for DeviceClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        joined(
+            f,
+            self.0.iter().map(|(class, model)| match model {
+                Some(model) => format!("{class}={model}"),
+                None => class.clone(),
+            }),
+        )
     }
 }
 

@@ -29,8 +29,10 @@ fn a_setting_that_is_text_reads_back_as_it_was_written() {
     assert_eq!(["", "earth"].map(read::<Optional<ClusterName>>), ["", "earth"]);
     assert_eq!(["nvidia.com/gpu", "gpu"].map(read::<QualifiedName>), ["nvidia.com/gpu", "gpu"]);
     assert_eq!(read::<Flavors>("b=H800, a=A100"), "a=A100,b=H800");
+    assert_eq!(read::<DeviceClasses>("mig.nvidia.com, a100.example.com=A100"), "a100.example.com=A100,mig.nvidia.com");
     assert_eq!(read::<Shares>("x=0.5,y=0.25"), "x=0.5,y=0.25");
     assert_eq!(read::<SpotClasses>(" spot, batch ,"), "batch,spot");
+    assert_eq!([" b, a ,", ""].map(read::<AtWillClasses>), ["a,b", ""]);
     let written = serde_json::to_value(Config::default()).unwrap();
     assert_eq!(serde_json::from_value::<Config>(written).unwrap(), Config::default());
 }
@@ -47,6 +49,11 @@ fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
         ("organization_label", "a/b/c", "write NAME or DOMAIN/NAME"),
         ("default_gpu_model", " A100", "begins or ends with a space"),
         ("spot_priority_classes", " , ", "names no priority class"),
+        ("device_classes", "gpu.nvidia.com=", "write CLASS or CLASS=GPU_MODEL"),
+        ("device_classes", "GPU", "write lower-case letters"),
+        ("device_classes", "a=A100,a", "the class is listed twice"),
+        ("notice_ray_url", "{cluster}:8265", "such as http://{cluster}-head-svc.{namespace}.svc:8265"),
+        ("notice_webhook_url", "hooks.example", "write http://HOST:PORT"),
         ("flavors", "a100", "write FLAVOR=GPU_MODEL"),
         ("flavors", "a=A100,b=A100", "another flavor has this GPU model"),
         ("flavors", "=A100", "write lower-case letters"),
@@ -71,6 +78,22 @@ fn settings_that_contradict_each_other_are_refused() {
     let refused = |config: Config| config.check().expect_err("the settings contradict each other");
     assert_eq!(refused(Config { kueue: KueueMode::Auto, ..Config::default() }).key, "flavors");
     assert_eq!(refused(Config { resource_quota: true, ..Config::default() }).key, "resource_quota_shares");
+    let apart = |classes: &str, flavors: &str, kueue| Config {
+        at_will_priority_classes: classes.parse().unwrap(),
+        at_will_flavors: flavors.parse().unwrap(),
+        flavors: "a=A100".parse().unwrap(),
+        kueue,
+        ..Config::default()
+    };
+    assert!(apart("batch,free", "b=A100", KueueMode::CapacityProvider).check().is_ok());
+    assert_eq!(refused(apart("spot", "", KueueMode::Off)).key, "at_will_priority_classes");
+    for wrong in [
+        apart("", "b=A100", KueueMode::CapacityProvider),
+        apart("free", "b=A100", KueueMode::ClusterQueue),
+        apart("free", "a=A100", KueueMode::CapacityProvider),
+    ] {
+        assert_eq!(refused(wrong).key, "at_will_flavors");
+    }
     assert_eq!(refused(Config { renew_s: 20, ..Config::default() }).key, "renew_s");
     assert_eq!(refused(Config { watchdog_after_s: 30, ..Config::default() }).key, "watchdog_after_s");
     assert!(Config::default().check().is_ok());

@@ -1,35 +1,15 @@
-//! Types of settings that are written as text or as a number. Each is parsed once, when the settings are read.
+//! Types of settings of Kubernetes that are written as text. Each is parsed once, when the settings are read.
 
-use axum::http::Uri;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::convert::Infallible;
+use super::urls::RayUrl;
+use connectors::settings_as_text;
+use connectors::values::SettingName;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tracing_subscriber::EnvFilter;
-use vocab::{ClusterName, GpuModel, HorizonError, HorizonHours};
 
-/// Serializes as text, and deserializes from it.
-macro_rules! text {
-    ($($type:ty),* $(,)?) => {
-        $(impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        })*
-    };
-}
-
-text! {
-    KueueMode, HeadroomUrl, FilePath, LogFormat, LogFilter, ObjectName, QualifiedName,
-    Optional<ClusterName>, Optional<GpuModel>, Optional<QualifiedName>,
-    super::lists::SpotClasses, super::lists::Flavors, super::lists::Shares,
+settings_as_text! {
+    KueueMode, ObjectName, QualifiedName, RayUrl,
+    super::lists::SpotClasses, super::lists::AtWillClasses, super::lists::DeviceClasses, super::lists::Flavors,
+    super::lists::Shares,
 }
 
 /// Object of Kueue that carries the quota.
@@ -82,145 +62,6 @@ impl fmt::Display for KueueMode {
             Self::ClusterQueue => "cluster-queue",
             Self::Auto => "auto",
         })
-    }
-}
-
-/// URL of quota-service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeadroomUrl {
-    /// Without a slash at its end.
-    pub base: String,
-    /// Whether the scheme is `https`.
-    pub is_secure: bool,
-}
-
-impl Default for HeadroomUrl {
-    fn default() -> Self {
-        Self { base: "http://127.0.0.1:8080".to_owned(), is_secure: false }
-    }
-}
-
-impl FromStr for HeadroomUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("{text:?}: {why}: write http://HOST:PORT or https://HOST:PORT");
-        let uri: Uri = text.parse().map_err(|fault: axum::http::uri::InvalidUri| wrong(&fault.to_string()))?;
-        let is_secure = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            _ => return Err(wrong("no scheme")),
-        };
-        if uri.host().is_none() || uri.query().is_some() {
-            return Err(wrong("no host, or a query"));
-        }
-        Ok(Self { base: text.trim_end_matches('/').to_owned(), is_secure })
-    }
-}
-
-impl fmt::Display for HeadroomUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.base)
-    }
-}
-
-/// Path of a file; empty for none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FilePath(Option<PathBuf>);
-
-impl FilePath {
-    /// The path.
-    #[must_use]
-    pub fn get(&self) -> Option<&Path> {
-        self.0.as_deref()
-    }
-
-    /// Whether no file is set.
-    #[must_use]
-    pub const fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-impl FromStr for FilePath {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self((!text.is_empty()).then(|| text.into())))
-    }
-}
-
-impl fmt::Display for FilePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |path| path.display().fmt(f))
-    }
-}
-
-/// Format of the lines of the log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Lines for people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err(format!("{text:?}: write text or json")),
-        }
-    }
-}
-
-impl fmt::Display for LogFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        })
-    }
-}
-
-/// A filter of the log that parses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogFilter(String);
-
-impl LogFilter {
-    /// The filter.
-    ///
-    /// # Panics
-    /// Never: the text was parsed with the settings.
-    #[must_use]
-    pub fn filter(&self) -> EnvFilter {
-        EnvFilter::try_new(&self.0).expect("the text was parsed with the settings")
-    }
-}
-
-impl Default for LogFilter {
-    fn default() -> Self {
-        Self("info".to_owned())
-    }
-}
-
-impl FromStr for LogFilter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        command_line::check_log_filter(text)?;
-        EnvFilter::try_new(text).map_err(|fault| format!("{text:?}: {fault}"))?;
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for LogFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -299,88 +140,14 @@ impl fmt::Display for QualifiedName {
     }
 }
 
-/// A name; empty for none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Optional<T>(Option<T>);
-
-impl<T> Optional<T> {
-    /// The name.
-    #[must_use]
-    pub const fn get(&self) -> Option<&T> {
-        self.0.as_ref()
+impl SettingName for QualifiedName {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
     }
 }
 
-impl<T> Default for Optional<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<T: fmt::Display> fmt::Display for Optional<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |name| name.fmt(f))
-    }
-}
-
-/// Reads an [`Optional`] by a parser of its name.
-macro_rules! optional {
-    ($($type:ty: $parse:expr),* $(,)?) => {
-        $(impl FromStr for Optional<$type> {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                if text.is_empty() {
-                    return Ok(Self(None));
-                }
-                $parse(text).map(|name| Self(Some(name))).map_err(|fault| fault.to_string())
-            }
-        })*
-    };
-}
-
-optional! { ClusterName: ClusterName::parse, GpuModel: GpuModel::parse, QualifiedName: QualifiedName::from_str }
-
-/// Hours of the quota that is published: 1 to 168.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u64", into = "u64")]
-pub struct QuotaHours(pub HorizonHours);
-
-impl Default for QuotaHours {
-    fn default() -> Self {
-        Self(HorizonHours::ONE)
-    }
-}
-
-impl TryFrom<u64> for QuotaHours {
-    type Error = HorizonError;
-
-    fn try_from(hours: u64) -> Result<Self, HorizonError> {
-        HorizonHours::new(hours).map(Self)
-    }
-}
-
-impl From<QuotaHours> for u64 {
-    fn from(hours: QuotaHours) -> Self {
-        hours.0.get().into()
-    }
-}
-
-/// Guaranteed hours: 1 to 168; 0 for none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u64", into = "u64")]
-pub struct GuaranteeHours(pub Option<HorizonHours>);
-
-impl TryFrom<u64> for GuaranteeHours {
-    type Error = HorizonError;
-
-    fn try_from(hours: u64) -> Result<Self, HorizonError> {
-        if hours == 0 { Ok(Self(None)) } else { HorizonHours::new(hours).map(|hours| Self(Some(hours))) }
-    }
-}
-
-impl From<GuaranteeHours> for u64 {
-    fn from(hours: GuaranteeHours) -> Self {
-        hours.0.map_or(0, |hours| hours.get().into())
+impl SettingName for RayUrl {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
     }
 }

@@ -1,24 +1,21 @@
 //! Reads of the Kubernetes API.
 
 use super::Check;
-use crate::cluster::connect::chain;
 use crate::config::Config;
 use axum::http::header::{CONTENT_TYPE, DATE};
 use axum::http::{Method, Request};
+use connectors::chain;
+use connectors::doctor::{http_date, skew};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use std::time::Duration;
-use vocab::UnixSeconds;
 
 /// Of one request. A server that takes longer is no use to a scheduler either.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// Supported and tested minor versions of Kubernetes: 1.34 to 1.37.
 const MINOR: std::ops::RangeInclusive<u32> = 34..=37;
-/// Guarantees are counted in seconds; ages of quotas in minutes.
-const SKEW_WARN_S: i64 = 2;
-const SKEW_FAIL_S: i64 = 60;
 
 /// An answer: its status, when it was made, and its JSON.
 pub struct Answer {
@@ -93,7 +90,7 @@ impl Api {
             Ok(answer) => answer,
             Err(why) => return vec![Check::fail(NAME, format!("the API server does not answer: {why}"), fix)],
         };
-        let now = crate::clock::now();
+        let now = connectors::clock::now();
         match answer.status {
             200 => {}
             401 => {
@@ -132,44 +129,11 @@ fn version(answer: &Value, config: &Config) -> Check {
     }
 }
 
-/// Whether another's clock agrees with ours. Dates of HTTP are whole seconds, so one second of difference says nothing.
-pub fn skew(name: &str, theirs: UnixSeconds, ours: UnixSeconds) -> Check {
-    let ahead_s = theirs.since_s(ours);
-    let found = format!("{} s {} of this machine", ahead_s.abs(), if ahead_s < 0 { "behind that" } else { "ahead" });
-    let fix = "run timedatectl set-ntp true on the machine whose clock is wrong";
-    match ahead_s.abs() {
-        0..=SKEW_WARN_S => Check::ok(name, "agrees with the clock of this machine"),
-        SKEW_FAIL_S.. => Check::fail(name, found, fix),
-        _ => Check::warn(name, found, fix),
-    }
-}
-
-/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form in which servers write dates (RFC 9110 §5.6.7).
-pub fn http_date(text: &str) -> Option<UnixSeconds> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let parts: Vec<&str> = text.split_whitespace().collect();
-    let [_, day, month, year, time, "GMT"] = parts.as_slice() else { return None };
-    let month = MONTHS.iter().position(|name| name == month)? + 1;
-    command_line::instant(&format!("{year}-{month:02}-{day}T{time}Z")).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Status;
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_date_of_http_is_read_and_a_clock_that_differs_is_reported() {
-        let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
-        assert_eq!(date.get(), 784_111_777);
-        assert_eq!(http_date("yesterday"), None);
-        let status = |ahead_s| skew("clock", date.plus_s(ahead_s), date).status;
-        assert_eq!([0, 2, -2].map(status), [Status::Ok; 3]);
-        assert_eq!([3, -59].map(status), [Status::Warn; 2]);
-        assert_eq!([60, -3_600].map(status), [Status::Fail; 2]);
-        assert!(skew("clock", date.plus_s(-5), date).found.starts_with("5 s behind"));
-    }
 
     #[test]
     fn a_version_that_was_not_tried_is_warned_of() {

@@ -16,7 +16,7 @@ pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
             return vec![Check::fail("priority classes", format!("they cannot be read: {why}"), fix)];
         }
     };
-    config.spot_priority_classes.names().iter().map(|name| class(name, &classes, config)).collect()
+    config.spot_classes().iter().map(|name| class(name, &classes, config)).collect()
 }
 
 fn name_of(class: &Value) -> &str {
@@ -34,7 +34,7 @@ fn class(name: &str, classes: &[Value], config: &Config) -> Check {
         let fix = "remove globalDefault: pods that name no class would be spot";
         return Check::fail(label, "it is the default of the cluster", fix);
     }
-    let spot = config.spot_priority_classes.names();
+    let spot = config.spot_classes();
     let hp = classes.iter().filter(|one| !spot.contains(name_of(one)));
     // Pods that name no class have that of the default, or 0 where there is none.
     let unnamed = classes.iter().find(|one| one["globalDefault"] == true).and_then(|one| one["value"].as_i64());

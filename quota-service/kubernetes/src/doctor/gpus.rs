@@ -6,7 +6,7 @@ use crate::cluster::slim::Node;
 use crate::config::Config;
 use crate::show;
 use crate::view::View;
-use crate::view::facts::Life;
+use crate::view::facts::{FactFault, Life};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, TaskClass};
 
@@ -20,7 +20,7 @@ pub type Gpus = BTreeMap<GpuModel, u64>;
 
 /// Checks of nodes and pods; the GPUs, if they could be read.
 pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
-    let now = crate::clock::now();
+    let now = connectors::clock::now();
     let (view, faults) = match show::read_by(api.client(), config, now).await {
         Ok(read) => read,
         // Without a name of the cluster nothing is counted; `files` reports it.
@@ -93,7 +93,7 @@ fn pods(view: &View) -> Vec<Check> {
     let mut checks = vec![Check::ok("pods", found)];
     if !view.without_model.is_empty() {
         let found =
-            format!("{} pods belong to no pool: they select no GPU model, and do not count", view.without_model.len());
+            format!("{} pods belong to no pool: they select no GPU model, and count in none", view.without_model.len());
         let fix = "set default_gpu_model, or let them select by gpu_model_label";
         checks.push(Check::warn("pods without model", found, fix));
     }
@@ -108,12 +108,18 @@ fn pods(view: &View) -> Vec<Check> {
     checks
 }
 
-fn not_read(faults: &[String]) -> Option<Check> {
-    let shown: Vec<&str> = faults.iter().take(SHOWN).map(String::as_str).collect();
-    let more = if faults.len() > SHOWN { ", …" } else { "" };
-    let found = format!("{} objects do not count: {}{more}", faults.len(), shown.join("; "));
-    (!faults.is_empty())
-        .then(|| Check::warn("not read", found, "correct these objects; headroom-kubernetes show lists all"))
+/// One line for objects that do not count, and one for those that count without what cannot be read.
+fn not_read(faults: &[FactFault]) -> Vec<Check> {
+    let line = |name: &str, counts: bool| {
+        let faults: Vec<&FactFault> = faults.iter().filter(|fault| fault.counts_anyway() == counts).collect();
+        let shown: Vec<String> = faults.iter().take(SHOWN).map(ToString::to_string).collect();
+        let more = if faults.len() > SHOWN { ", …" } else { "" };
+        let what = if counts { "count, without what cannot be read" } else { "do not count" };
+        let found = format!("{} objects {what}: {}{more}", faults.len(), shown.join("; "));
+        (!faults.is_empty())
+            .then(|| Check::warn(name, found, "correct these objects; headroom-kubernetes show lists all"))
+    };
+    [line("not read", false), line("read in part", true)].into_iter().flatten().collect()
 }
 
 /// Signs of ways to share GPUs that are counted otherwise.
@@ -139,11 +145,26 @@ async fn signs(api: &Api, config: &Config) -> Vec<Check> {
             Check::warn("shared GPUs", format!("{nodes} nodes have {sign}"), fix)
         }));
     }
-    // Devices that are claimed stand in no request of a pod.
-    let claims = api.list("/apis/resource.k8s.io/v1/resourceclaims").await.unwrap_or_default();
-    if !claims.is_empty() {
-        let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
-        checks.push(Check::warn("claimed devices", found, "request GPUs of this cluster as a resource"));
+    if config.device_classes.0.is_empty() {
+        checks.extend(claims(api).await);
     }
     checks
+}
+
+/// Devices that are claimed stand in no request of a pod.
+async fn claims(api: &Api) -> Option<Check> {
+    const NAME: &str = "claimed devices";
+    match api.list("/apis/resource.k8s.io/v1/resourceclaims").await {
+        Ok(claims) if claims.is_empty() => None,
+        Ok(claims) => {
+            let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
+            Some(Check::warn(NAME, found, "set device_classes to the classes that are GPUs"))
+        }
+        // Objects that may not be read are not none.
+        Err(why) => Some(Check::warn(
+            NAME,
+            format!("not known whether there are any: {why}"),
+            "let this identity list resourceclaims of resource.k8s.io, or run doctor as an administrator",
+        )),
+    }
 }

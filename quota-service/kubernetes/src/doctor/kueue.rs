@@ -3,13 +3,20 @@
 use super::Check;
 use super::api::Api;
 use super::definitions::{Definitions, concerns};
+use crate::admission::decide::held;
+use crate::cluster::workload::Workload;
 use crate::config::{Config, KueueMode};
 use crate::names::{GUARANTEE_CONTROLLER, HEADROOM, MANAGED_BY, QUOTA_CONTROLLER};
 use crate::publish::provider::Form;
+use crate::show;
+use crate::view::facts::Reading;
+use crate::workloads::WorkloadFacts;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const GROUP: &str = "/apis/kueue.x-k8s.io";
+/// Objects that are named one by one.
+const SHOWN: usize = 3;
 
 /// The objects of Kueue that the modes name.
 pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Check> {
@@ -33,8 +40,23 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
     }
     if config.admission_check {
         checks.extend(admission_check(api, config).await);
+        checks.extend(held_workloads(api, config).await);
     }
     checks
+}
+
+/// Reservations that Kueue keeps after an eviction.
+async fn held_workloads(api: &Api, config: &Config) -> Option<Check> {
+    let (reading, check) = (Reading::of(config), config.admission_check_name.as_str());
+    let mut all = Vec::new();
+    let read = |workload: Workload| all.push(WorkloadFacts::read(&workload, &reading, check));
+    // `permissions` reports what cannot be listed.
+    show::each::<Workload>(api.client(), "workloads", read).await.ok()?;
+    let held = held(&all, connectors::clock::now());
+    let shown: Vec<String> = held.iter().take(SHOWN).map(|one| format!("{}/{}", one.namespace, one.name)).collect();
+    let found = format!("{} Workloads are evicted and keep their reservation: {}", held.len(), shown.join(", "));
+    let fix = "set spec.active of each to false, and to true again: Kueue gives the reservation back";
+    (!held.is_empty()).then(|| Check::warn("held reservations", found, fix))
 }
 
 fn unread(name: String, why: &str) -> Check {
@@ -54,7 +76,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<(bool, &'a str)> {
 
 async fn resource_flavors(api: &Api, config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
-    for flavor in config.flavors.0.keys() {
+    for flavor in config.flavors.0.keys().chain(config.at_will_flavors.0.keys()) {
         let name = format!("flavor {flavor}");
         checks.push(match api.find(&format!("{GROUP}/v1beta2/resourceflavors/{flavor}")).await {
             Ok(Some(_)) => Check::ok(name, "the ResourceFlavor exists"),
@@ -67,7 +89,8 @@ async fn resource_flavors(api: &Api, config: &Config) -> Vec<Check> {
 
 /// Flavors of the settings that are not in a list.
 fn missing(config: &Config, listed: &BTreeSet<&str>) -> Vec<String> {
-    config.flavors.0.keys().filter(|flavor| !listed.contains(flavor.as_str())).cloned().collect()
+    let all = config.flavors.0.keys().chain(config.at_will_flavors.0.keys());
+    all.filter(|flavor| !listed.contains(flavor.as_str())).cloned().collect()
 }
 
 async fn provider(api: &Api, config: &Config, form: &Form) -> Check {

@@ -38,7 +38,7 @@ pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
     if !config.writes() {
         return vec![Check::ok("leader", "no mode writes: none is needed")];
     }
-    let now = crate::clock::now();
+    let now = connectors::clock::now();
     let mut checks = vec![leader(&lease(api, config, config.lease_name.as_str()).await, config, now)];
     if config.publishes() {
         let heartbeat = config.heartbeat_name();

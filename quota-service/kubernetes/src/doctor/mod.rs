@@ -14,6 +14,7 @@ mod lease;
 mod permissions;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
 pub use command_line::{Check, Report, Status};
 
@@ -54,7 +55,7 @@ pub async fn run(
 pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
     // 1. This machine.
     let mut checks = vec![Check::settings(entries)];
-    checks.extend(files::of(config, crate::clock::now()));
+    checks.extend(files::of(config, connectors::clock::now()));
     checks.push(lease::times(config));
     // 2. The cluster.
     let mut here = None;
@@ -85,5 +86,6 @@ async fn cluster(api: &Api, config: &Config, checks: &mut Vec<Check>) -> Option<
     checks.extend(lease::of(api, config).await);
     let (found, gpus) = gpus::of(api, config).await;
     checks.extend(found);
+    checks.extend(unseen::of(api, config).await);
     gpus
 }

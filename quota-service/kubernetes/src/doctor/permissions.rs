@@ -4,7 +4,7 @@ use super::Check;
 use super::api::Api;
 use super::definitions::Definitions;
 use crate::config::{Config, KueueMode};
-use crate::publish::target::RESOURCE_QUOTA;
+use crate::publish::{AT_WILL_QUOTA, RESOURCE_QUOTA};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,6 +48,9 @@ struct Needs {
     namespace: String,
 }
 
+/// Verbs of one that watches.
+const LOOK: &str = "get,list,watch";
+
 impl Needs {
     fn add(&mut self, verbs: &str, group: &str, resource: &str, name: &str) {
         for verb in verbs.split(',') {
@@ -63,30 +66,35 @@ impl Needs {
     }
 }
 
+/// Permissions to publish to Kueue.
+fn of_kueue(config: &Config, has_provider: Option<bool>, needs: &mut Needs) {
+    let mode = config.kueue;
+    needs.wanted_by = "kueue";
+    let is_auto = mode == KueueMode::Auto;
+    if mode != KueueMode::ClusterQueue {
+        needs.add("get", "apiextensions.k8s.io", "customresourcedefinitions", "capacityproviders.kueue.x-k8s.io");
+    }
+    needs.add("get", KUEUE, "resourceflavors", "");
+    if mode == KueueMode::CapacityProvider || is_auto && has_provider != Some(false) {
+        needs.add(LOOK, KUEUE, "capacityproviders", "");
+        needs.add("patch", KUEUE, "capacityproviders", config.capacity_provider.as_str());
+        needs.add("patch", KUEUE, "capacityproviders/status", config.capacity_provider.as_str());
+    }
+    if mode == KueueMode::ClusterQueue || is_auto && has_provider != Some(true) {
+        needs.add(LOOK, KUEUE, "clusterqueues", "");
+        needs.add("patch", KUEUE, "clusterqueues", config.cluster_queue.as_str());
+    }
+}
+
 /// Permissions that the active modes need. With `kueue = "auto"`, those of the object that the cluster has, or of both if that is unknown.
 pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
-    const LOOK: &str = "get,list,watch";
     let mut needs = Needs { all: Vec::new(), wanted_by: "run", namespace: String::new() };
     needs.add(LOOK, "", "nodes", "");
     needs.add(LOOK, "", "pods", "");
     needs.add(LOOK, "scheduling.k8s.io", "priorityclasses", "");
-    let mode = config.kueue;
-    if mode.is_on() {
-        needs.wanted_by = "kueue";
-        let is_auto = mode == KueueMode::Auto;
-        if mode != KueueMode::ClusterQueue {
-            needs.add("get", "apiextensions.k8s.io", "customresourcedefinitions", "capacityproviders.kueue.x-k8s.io");
-        }
-        needs.add("get", KUEUE, "resourceflavors", "");
-        if mode == KueueMode::CapacityProvider || is_auto && has_provider != Some(false) {
-            needs.add(LOOK, KUEUE, "capacityproviders", "");
-            needs.add("patch", KUEUE, "capacityproviders", config.capacity_provider.as_str());
-            needs.add("patch", KUEUE, "capacityproviders/status", config.capacity_provider.as_str());
-        }
-        if mode == KueueMode::ClusterQueue || is_auto && has_provider != Some(true) {
-            needs.add(LOOK, KUEUE, "clusterqueues", "");
-            needs.add("patch", KUEUE, "clusterqueues", config.cluster_queue.as_str());
-        }
+    counted(config, &mut needs);
+    if config.kueue.is_on() {
+        of_kueue(config, has_provider, &mut needs);
     }
     if config.admission_check {
         needs.wanted_by = "admission_check";
@@ -104,6 +112,8 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         needs.wanted_by = "evict";
         needs.add("patch", "", "pods", "");
         needs.add("create", "", "pods/eviction", "");
+        needs.add("patch", "", "pods/status", "");
+        needs.add("create,patch", "lifecycle.k8s.io", "evictionrequests", "");
     }
     if config.resource_quota {
         needs.wanted_by = "resource_quota";
@@ -111,7 +121,15 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
             needs.namespace.clone_from(namespace);
             needs.add("list,watch,create", "", "resourcequotas", "");
             needs.add("get,patch", "", "resourcequotas", RESOURCE_QUOTA);
+            if config.is_apart() {
+                needs.add("get,patch", "", "resourcequotas", AT_WILL_QUOTA);
+            }
         }
+    }
+    if config.writes() && config.events {
+        needs.wanted_by = "events";
+        needs.namespace = String::new();
+        needs.add("create", "events.k8s.io", "events", "");
     }
     if config.writes() {
         needs.wanted_by = "the lease";
@@ -122,6 +140,30 @@ pub fn needs(config: &Config, has_provider: Option<bool>) -> Vec<Need> {
         }
     }
     needs.all
+}
+
+/// Permissions to look at what settings count beyond pods.
+fn counted(config: &Config, needs: &mut Needs) {
+    if !config.device_classes.0.is_empty() {
+        needs.wanted_by = "device_classes";
+        for resource in
+            ["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
+        {
+            needs.add(LOOK, "resource.k8s.io", resource, "");
+        }
+    }
+    if config.gangs {
+        needs.wanted_by = "gangs";
+        for (group, resource) in [
+            ("scheduling.k8s.io", "podgroups"),
+            ("scheduling.k8s.io", "workloads"),
+            ("jobset.x-k8s.io", "jobsets"),
+            ("leaderworkerset.x-k8s.io", "leaderworkersets"),
+            (KUEUE, "workloads"),
+        ] {
+            needs.add(LOOK, group, resource, "");
+        }
+    }
 }
 
 /// Permissions that no mode needs, and that make a stolen token more dangerous.

@@ -230,6 +230,71 @@ async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_reported()
     has(&patient.failures().await, "create a PriorityClass spot");
 }
 
+/// A pod of team-000 that waits; `gpus` as an extended resource.
+fn waiting(name: &str, gpus: &str, spec: &Value) -> Value {
+    let amount = if gpus.is_empty() { json!({}) } else { json!({ "nvidia.com/gpu": gpus }) };
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "team-000" },
+        "spec": { "containers": [{ "name": "main", "resources": { "requests": amount, "limits": amount } }] },
+        "status": { "phase": "Pending" },
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        pod["spec"][field] = value.clone();
+    }
+    pod
+}
+
+#[tokio::test]
+async fn pods_that_the_extender_does_not_see_are_counted_where_it_is_on() {
+    let mut patient = Patient::new().await;
+    let claims = json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimTemplateName": "one-gpu" }] });
+    patient.fake.put(waiting("claims", "", &claims));
+    patient.fake.put(waiting("both", "1", &claims));
+    patient.fake.put(waiting("grouped", "2e0", &json!({ "schedulingGroup": { "podGroupName": "g" } })));
+    let unseen = |lines: &[String]| lines.iter().filter(|line| line.contains("extender")).count();
+    assert_eq!(unseen(&patient.warnings().await), 0, "the extender is off");
+    patient.config.extender = true;
+    let warnings = patient.warnings().await;
+    has(&warnings, "1 pods ask by claims alone, and never reach the extender: team-000/claims -> hold them by Kueue");
+    has(
+        &warnings,
+        "1 pods are of a PodGroup: when a group preempts, the extender is not asked for victims: team-000/grouped",
+    );
+}
+
+#[tokio::test]
+async fn objects_that_may_not_be_read_are_not_called_none() {
+    let patient = Patient::new().await;
+    let claims = |lines: &[String]| lines.iter().find(|line| line.starts_with("claimed devices")).cloned();
+    assert_eq!(claims(&patient.warnings().await), None, "there are none");
+    patient.fake.deny(Rule::new("list", "resource.k8s.io", "resourceclaims"));
+    let warned = claims(&patient.warnings().await).expect("it may not look");
+    assert!(
+        warned.contains("not known whether there are any: HTTP 403") && warned.contains("let this identity list"),
+        "{warned}"
+    );
+}
+
+#[tokio::test]
+async fn objects_that_count_in_part_are_distinguished_from_those_that_do_not_count() {
+    let patient = Patient::new().await;
+    let noted = json!({ "metadata": { "annotations": { "headroom.dev/checkpointed-at": "yesterday" } } });
+    patient.fake.patch("pods", "team-000", "pod-000000", &noted).unwrap();
+    patient.fake.put(waiting("broken", "many", &json!({})));
+    let warnings = patient.warnings().await;
+    has(&warnings, "read in part: 1 objects count, without what cannot be read: pod team-000/pod-000000");
+    has(&warnings, "not read: 1 objects do not count: pod team-000/broken");
+}
+
+#[tokio::test]
+async fn reservations_that_stand_after_an_eviction_are_named() {
+    let patient = Patient::new().await;
+    let workload =
+        crate::workloads::tests::with(crate::workloads::tests::workload("stuck", 4, "1", "Pending"), "Evicted", -3_600);
+    patient.fake.put(workload);
+    has(&patient.warnings().await, "1 Workloads are evicted and keep their reservation: team-a/stuck");
+}
+
 #[tokio::test]
 async fn a_server_that_is_away_or_knows_no_such_token_is_one_clear_line() {
     let patient = Patient::new().await;

@@ -1,7 +1,7 @@
 //! Choice of victims. Pure: time is passed in.
 
 use crate::view::facts::{Life, PodFacts, Uid};
-use crate::view::{View, gang_of, task_of};
+use crate::view::{View, fits_a_fleet, gang_of, task_of};
 use placement::fleet::{Fleet, Gang, History, Plan, Workload};
 use placement::{Circumstances, Decision, QueueOrder, decide};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,20 @@ pub struct Claim {
     pub evicted: BTreeSet<Uid>,
     /// Since when all of them are gone.
     pub free_since: Option<UnixSeconds>,
+}
+
+impl Claim {
+    /// Whether HP pods hold GPUs that were freed: they came since, and those that are left do not suffice.
+    #[must_use]
+    pub fn was_taken_by_hp(&self, view: &View, pod: &PodFacts) -> bool {
+        let Some(fleet) = view.pools().get(&self.model).map(|pool| &pool.fleet) else { return false };
+        let places = self.plan.places.iter().filter_map(|place| fleet.nodes().get(place.node));
+        let mut full = places.filter(|node| node.idle_mask().count_ones() < pod.gpus);
+        full.any(|node| {
+            let mut here = view.pods().values().filter(|other| other.node.as_ref() == Some(&node.id));
+            here.any(|other| other.class == TaskClass::Hp && other.life == Life::Runs && other.since() >= self.at)
+        })
+    }
 }
 
 /// Held GPUs, and pods that are not to be chosen.
@@ -45,7 +59,8 @@ pub fn choose(
     let mut chosen = Vec::new();
     for model in view.pools().keys() {
         let mut asking: Vec<&PodFacts> = waiting.iter().filter_map(|uid| view.pod(uid)).collect();
-        asking.retain(|pod| view.model_of(pod).as_ref() == Some(model) && !held.claims.contains_key(&pod.uid));
+        let is_open = |pod: &PodFacts| fits_a_fleet(pod) && !held.claims.contains_key(&pod.uid);
+        asking.retain(|pod| is_open(pod) && view.model_of(pod).as_ref() == Some(model));
         if asking.is_empty() {
             continue;
         }

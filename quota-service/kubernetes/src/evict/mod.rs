@@ -12,8 +12,10 @@ mod tests;
 use crate::calls::{Calls, Fault};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
+use crate::events::{Events, Note, Regarding};
 use crate::headroom::Offers;
 use crate::lead::{Epoch, Fence};
+use crate::notice::{Notice, Notices};
 use crate::view::facts::{Life, PodFacts, Uid};
 use choose::{Claim, Held, choose};
 use kube::Client;
@@ -50,12 +52,16 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let every = Duration::from_secs(config.poll_s);
-    let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead));
+    let notices = match Notices::new(&client, &config) {
+        Ok(notices) => notices,
+        Err(fault) => return tracing::error!(%fault, "no notice of evictions can be given: none is made"),
+    };
+    let mut evictor = Evictor::new(client, &config, Arc::clone(&shared), Fence::new(lead), notices);
     let looking = async {
         loop {
-            // Half a cluster has less room than there is.
+            // Half a cluster, or an old one, has less room than there is.
             let is_whole = shared.synced().borrow().is_whole();
-            if is_whole {
+            if is_whole && !shared.is_stale() {
                 evictor.look(shared.now()).await;
             }
             tokio::time::sleep(every).await;
@@ -69,6 +75,7 @@ pub async fn run(
 
 struct Evictor {
     pods: Pods,
+    notices: Notices,
     shared: Arc<Shared>,
     fence: Fence,
     grace_s: i64,
@@ -80,7 +87,12 @@ struct Evictor {
     /// HP pods that could not use what was freed, until when nothing is freed for them.
     in_vain: BTreeMap<Uid, UnixSeconds>,
     cycles: Cycles,
+    events: Events,
     standing: Standing,
+}
+
+fn regarding(pod: &PodFacts) -> Regarding {
+    Regarding::pod(&pod.namespace, &pod.name, &pod.uid.to_string())
 }
 
 fn count(outcome: &'static str) {
@@ -88,9 +100,11 @@ fn count(outcome: &'static str) {
 }
 
 impl Evictor {
-    fn new(client: Client, config: &Config, shared: Arc<Shared>, fence: Fence) -> Self {
+    fn new(client: Client, config: &Config, shared: Arc<Shared>, fence: Fence, notices: Notices) -> Self {
         Self {
             pods: Pods::new(Calls::new(client, ANSWERS_WITHIN)),
+            notices,
+            events: shared.events(),
             shared,
             fence,
             grace_s: i64::try_from(config.evict_grace_s).unwrap_or(i64::MAX),
@@ -140,11 +154,19 @@ impl Evictor {
     async fn act(&mut self, now: UnixSeconds) -> Result<(), Fault> {
         self.release(now);
         self.take_back().await?;
-        let due: Vec<Uid> = self.claims.iter().filter(|(_, claim)| claim.at <= now).map(|(uid, _)| *uid).collect();
+        let is_due = |claim: &Claim| claim.at <= now || self.are_ready(claim);
+        let due: Vec<Uid> = self.claims.iter().filter(|(_, claim)| is_due(claim)).map(|(uid, _)| *uid).collect();
         for pod in due {
             self.evict(pod, now).await?;
         }
         self.claim(now).await
+    }
+
+    /// Whether all victims that are still there have reported their work as saved: they need no more time.
+    fn are_ready(&self, claim: &Claim) -> bool {
+        let view = self.shared.read();
+        let is_ready = |uid: &Uid| view.pod(uid).is_some_and(|pod| self.notices.is_ready(pod, claim.at));
+        !claim.victims.is_empty() && claim.victims.iter().all(is_ready)
     }
 
     /// Claims that have come to their end: the pod has its place or has gone, or could not use what was freed.
@@ -152,12 +174,28 @@ impl Evictor {
         let looks = &self.looks;
         self.claims.retain(|pod, _| looks.contains_key(pod));
         let over = |claim: &Claim| claim.free_since.is_some_and(|since| now.since_s(since) >= HELD_S);
-        let in_vain: Vec<Uid> = self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, _)| *pod).collect();
-        for pod in in_vain {
+        let ended: Vec<(Uid, Claim)> =
+            self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, claim)| (*pod, claim.clone())).collect();
+        for (pod, claim) in ended {
             self.claims.remove(&pod);
+            let view = self.shared.read();
+            let Some(facts) = view.pod(&pod) else { continue };
+            let PodFacts { namespace, name, .. } = facts;
+            if claim.was_taken_by_hp(&view, facts) {
+                // Not its fault: it is its turn again.
+                count("taken_by_another");
+                tracing::info!(namespace, name, "GPUs that were freed for an HP pod went to another HP pod");
+                continue;
+            }
+            let text = "GPUs were freed for it, and it still waits: nothing is freed for it for an hour".to_owned();
+            self.events.tell(regarding(facts), Note::warning("RoomInVain", "Evict", text));
             self.in_vain.insert(pod, now.plus_s(IN_VAIN_S));
             count("in_vain");
-            tracing::warn!(%pod, "GPUs were freed for an HP pod, and it still waits: nothing is freed for it for an hour");
+            tracing::warn!(
+                namespace,
+                name,
+                "GPUs were freed for an HP pod, and it still waits: nothing is freed for it for an hour"
+            );
         }
     }
 
@@ -173,8 +211,11 @@ impl Evictor {
             if self.fence.epoch().is_none() {
                 return Ok(());
             }
-            if self.pods.take_back(&pod).await? {
+            if let Some(found) = self.pods.take_back(&pod).await? {
+                let text = "its GPUs are not needed any more".to_owned();
+                self.events.tell(regarding(&pod), Note::normal("EvictionTakenBack", "Announce", text));
                 count("taken_back");
+                self.notices.take_back(&pod, &found).await;
             }
         }
         Ok(())
@@ -191,14 +232,25 @@ impl Evictor {
             self.claims.remove(&pod);
             return Ok(());
         };
-        for victim in claim.victims.difference(&claim.evicted) {
-            let Some(facts) = self.shared.read().pod(victim).cloned() else { continue };
+        let left: Vec<PodFacts> = {
+            let view = self.shared.read();
+            claim.victims.difference(&claim.evicted).filter_map(|victim| view.pod(victim).cloned()).collect()
+        };
+        if let Some(refused) = self.refused(&left).await? {
+            self.spare(pod, refused, now);
+            return Ok(());
+        }
+        for facts in left {
+            let victim = &facts.uid;
             if self.fence.epoch().is_none() {
                 return Ok(());
             }
             match self.pods.evict(&facts).await {
                 Ok(owner) => {
+                    let text = "its GPUs are needed by an HP pod".to_owned();
+                    self.events.tell(regarding(&facts), Note::normal("Evicted", "Evict", text));
                     count("evicted");
+                    self.notices.evicted(&facts, now);
                     self.evicted(pod, *victim);
                     if self.cycles.evicted(&owner, now) {
                         metrics::counter!("headroom_kubernetes_eviction_cycles_total").increment(1);
@@ -209,12 +261,10 @@ impl Evictor {
                     count("gone");
                     self.evicted(pod, *victim);
                 }
-                // The others stay: without this one they would go for nothing. Freed GPUs are idle, and the
-                // next choice counts them.
-                Err(Fault::Throttled { .. }) => {
-                    count("budget");
-                    self.spared.insert(*victim, now.plus_s(SPARED_S));
-                    self.claims.remove(&pod);
+                // A budget that covers several victims let each go alone. The others stay: without this one they would go
+                // for nothing. Freed GPUs are idle, and the next choice counts them.
+                Err(Fault::Budget { .. }) => {
+                    self.spare(pod, *victim, now);
                     return Ok(());
                 }
                 Err(fault) => {
@@ -224,6 +274,26 @@ impl Evictor {
             }
         }
         Ok(())
+    }
+
+    /// The first victim that a budget keeps, by a trial of each: all of them go, or none.
+    async fn refused(&self, victims: &[PodFacts]) -> Result<Option<Uid>, Fault> {
+        for victim in victims {
+            match self.pods.may_evict(victim).await {
+                // One that has gone is no obstacle.
+                Ok(()) | Err(Fault::Absent { .. } | Fault::Stale { .. }) => {}
+                Err(Fault::Budget { .. }) => return Ok(Some(victim.uid)),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Leaves a victim alone for a while, and drops the claim: another one is chosen.
+    fn spare(&mut self, pod: Uid, victim: Uid, now: UnixSeconds) {
+        count("budget");
+        self.spared.insert(victim, now.plus_s(SPARED_S));
+        self.claims.remove(&pod);
     }
 
     fn evicted(&mut self, pod: Uid, victim: Uid) {
@@ -254,13 +324,26 @@ impl Evictor {
             if !self.pods.still_waits(&pod).await? {
                 continue;
             }
+            if self.fence.epoch().is_none() {
+                return Ok(());
+            }
+            // No program saves its work for an eviction that a budget forbids.
+            if let Some(kept) = self.refused(&victims).await? {
+                self.spare(pod.uid, kept, now);
+                continue;
+            }
             let mut is_whole = true;
             for victim in victims {
                 if self.fence.epoch().is_none() {
                     return Ok(());
                 }
                 match self.pods.announce(&victim, at).await {
-                    Ok(()) => count("announced"),
+                    Ok(found) => {
+                        let text = format!("it is evicted at {at}: save its work by then");
+                        self.events.tell(regarding(&victim), Note::warning("EvictionAnnounced", "Announce", text));
+                        count("announced");
+                        self.notices.announce(Notice::of(&victim, &found, at, now)).await;
+                    }
                     // It changed or has gone: the next round chooses again, and takes the announcement back.
                     Err(Fault::Absent { .. } | Fault::Stale { .. }) => is_whole = false,
                     Err(fault) => return Err(fault),

@@ -47,21 +47,21 @@ impl Pods {
         Ok(has_no_room && !has_node && !is_going(&found) && found["spec"]["preemptionPolicy"] != "Never")
     }
 
-    /// Writes the eviction notice on a pod.
-    pub async fn announce(&self, pod: &PodFacts, at: UnixSeconds) -> Result<(), Fault> {
+    /// Writes the eviction notice on a pod. Answers the pod as it was read.
+    pub async fn announce(&self, pod: &PodFacts, at: UnixSeconds) -> Result<Value, Fault> {
         let found = self.find(pod).await?.filter(|found| !is_going(found)).ok_or_else(|| gone(pod))?;
-        self.annotate(pod, &found, &json!(at.to_string())).await
+        self.annotate(pod, &found, &json!(at.to_string())).await.map(|()| found)
     }
 
-    /// Takes an announcement back. Answers whether there was one.
-    pub async fn take_back(&self, pod: &PodFacts) -> Result<bool, Fault> {
-        let Some(found) = self.find(pod).await? else { return Ok(false) };
+    /// Takes an announcement back. Answers the pod as it was read, if there was one.
+    pub async fn take_back(&self, pod: &PodFacts) -> Result<Option<Value>, Fault> {
+        let Some(found) = self.find(pod).await? else { return Ok(None) };
         if found["metadata"]["annotations"].get(EVICT_AT).is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         match self.annotate(pod, &found, &Value::Null).await {
-            Ok(()) => Ok(true),
-            Err(Fault::Absent { .. } | Fault::Stale { .. }) => Ok(false),
+            Ok(()) => Ok(Some(found)),
+            Err(Fault::Absent { .. } | Fault::Stale { .. }) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
@@ -72,6 +72,13 @@ impl Pods {
         let patch =
             json!({ "metadata": { "uid": uid, "resourceVersion": version, "annotations": { EVICT_AT: value } } });
         self.0.merge(&path(pod), EVICT_MANAGER, &patch).await.map(drop)
+    }
+
+    /// Whether a pod could be evicted now. Nothing happens.
+    pub async fn may_evict(&self, pod: &PodFacts) -> Result<(), Fault> {
+        let found = self.find(pod).await?.ok_or_else(|| gone(pod))?;
+        let uid = found["metadata"]["uid"].as_str().unwrap_or_default();
+        self.0.try_evict(&pod.namespace, &pod.name, uid, EVICT_MANAGER).await
     }
 
     /// Evicts a pod. Answers whose pod it was.

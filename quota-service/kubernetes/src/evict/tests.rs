@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::watch as watches;
 use crate::tests::{client, eventually};
 use crate::workloads::tests::{at, cluster, config, lead, see, shared, written};
-use fake_kubernetes::FakeKubernetes;
+use fake_kubernetes::{FakeKubernetes, Fault, What};
 use serde_json::{Value, json};
 
 struct Bench {
@@ -37,6 +37,12 @@ fn pod(name: &str, class: &str, node: Option<&str>) -> Value {
     pod
 }
 
+async fn evictor(fake: &FakeKubernetes, lead: watch::Receiver<Option<Epoch>>) -> Evictor {
+    let client = client(fake).await;
+    let notices = Notices::new(&client, &config()).unwrap();
+    Evictor::new(client, &config(), shared(fake), Fence::new(lead), notices)
+}
+
 /// Two nodes, full of spot; the second one has more to lose.
 async fn bench(leads: bool) -> Bench {
     let fake = cluster().await;
@@ -49,7 +55,7 @@ async fn bench(leads: bool) -> Bench {
     saved("dear", "n2", -6_000);
     fake.grace(None);
     let (sender, receiver) = lead(leads);
-    let evictor = Evictor::new(client(&fake).await, &config(), shared(&fake), Fence::new(receiver));
+    let evictor = evictor(&fake, receiver).await;
     Bench { fake, evictor, lead: sender }
 }
 
@@ -93,9 +99,11 @@ async fn the_cheapest_victim_gets_a_notice_then_is_evicted_and_no_other_pod_mean
     bench.fake.finish_deletions();
     bench.looks([55, 60, 65, 70]).await;
     assert_eq!((bench.announced("dear"), bench.of("cheap")), (Value::Null, None), "what was freed is held");
-    let expected = ["create pods/eviction headroom-evict", "patch pods headroom-evict"].map(str::to_owned);
-    assert_eq!((written(&bench.fake), bench.fake.writes().len()), (BTreeSet::from(expected), 2));
-    assert!(bench.fake.writes()[1].body.contains("deleteOptions"), "with the UID as a precondition");
+    let expected = ["create pods/eviction", "patch pods", "patch pods/status"];
+    let expected = expected.map(|what| format!("{what} headroom-evict"));
+    let writes: Vec<_> = bench.fake.writes().into_iter().filter(|one| !one.dry_run).collect();
+    assert_eq!((written(&bench.fake), writes.len()), (BTreeSet::from(expected), 3));
+    assert!(writes[2].body.contains("deleteOptions"), "with the UID as a precondition");
 }
 
 #[tokio::test]
@@ -124,12 +132,12 @@ async fn a_budget_that_says_no_spares_the_pod_and_another_is_chosen() {
         "spec": { "selector": { "matchLabels": { "app": "kept" } } }, "status": { "disruptionsAllowed": 0 },
     }));
     bench.fake.put(pod("hp", "high", None));
-    bench.looks([0, 5, 10, 40]).await;
-    assert!(!bench.is_going("cheap"));
-    bench.looks([45, 50]).await;
+    bench.looks([0, 5, 10]).await;
+    assert!(bench.fake.writes().iter().all(|write| write.dry_run), "nobody gets a notice for nothing");
+    bench.look(15).await;
     assert_eq!((bench.announced("cheap").is_string(), bench.announced("dear").is_string()), (false, true));
-    bench.look(80).await;
-    assert!(bench.is_going("dear"));
+    bench.looks([45, 50]).await;
+    assert_eq!((bench.is_going("cheap"), bench.is_going("dear")), (false, true));
 }
 
 #[tokio::test]
@@ -176,24 +184,76 @@ async fn another_pod_of_the_same_name_is_not_evicted() {
     assert!(!bench.is_going("cheap"));
 }
 
-#[tokio::test]
-async fn who_cannot_use_what_was_freed_gets_no_more_for_an_hour() {
+/// As the evictor leaves them: one victim gone, its node idle.
+async fn freed() -> Bench {
     let mut bench = bench(true).await;
     bench.fake.put(pod("hp", "high", None));
     bench.looks([0, 5, 10, 40]).await;
     bench.fake.finish_deletions();
-    // Something takes the room at once.
-    let mut other = pod("other", "high", Some("n1"));
-    other["metadata"]["labels"] = json!({});
-    bench.fake.put(other);
-    bench.looks([45, 345, 350, 355, 3_600]).await;
+    bench
+}
+
+#[tokio::test]
+async fn a_pod_that_cannot_use_the_freed_gpus_gets_no_more_for_an_hour() {
+    let mut bench = freed().await;
+    bench.looks([45, 345]).await;
+    // The room is there all along; then a pod that was there before is seen.
+    bench.fake.put(pod("other", "high", Some("n1")));
+    bench.looks([350, 355, 3_600]).await;
     assert_eq!(bench.announced("dear"), Value::Null);
     bench.looks([4_000, 4_005]).await;
     assert!(bench.announced("dear").is_string(), "the hour is over");
 }
 
 #[tokio::test]
-async fn who_does_not_lead_writes_nothing() {
+async fn a_pod_is_not_punished_where_another_hp_pod_takes_what_was_freed_for_it() {
+    let mut bench = freed().await;
+    let mut lucky = pod("lucky", "high", Some("n1"));
+    lucky["status"]["conditions"][0]["lastTransitionTime"] = at(42).to_string().into();
+    bench.fake.put(lucky);
+    bench.looks([45, 345, 350]).await;
+    assert!(bench.announced("dear").is_string(), "it is its turn again");
+}
+
+#[tokio::test]
+async fn all_victims_of_a_pod_go_or_none() {
+    let fake = cluster().await;
+    // Both go for one HP pod of 8 GPUs on a node of its own.
+    for (name, app) in [("one", "free"), ("two", "kept")] {
+        let mut half = pod(name, "spot", Some("n1"));
+        half["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "4".into();
+        half["metadata"]["labels"]["app"] = app.into();
+        fake.put(half);
+    }
+    fake.put(pod("busy", "high", Some("n2")));
+    fake.grace(None);
+    let (sender, receiver) = lead(true);
+    let evictor = evictor(&fake, receiver).await;
+    let mut bench = Bench { fake, evictor, lead: sender };
+    bench.fake.put(pod("hp", "high", None));
+    bench.looks([0, 5, 10]).await;
+    assert!(bench.announced("one").is_string() && bench.announced("two").is_string());
+    // A budget that came after the notices.
+    bench.fake.put(json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "b", "namespace": "team-a" },
+        "spec": { "selector": { "matchLabels": { "app": "kept" } } }, "status": { "disruptionsAllowed": 0 },
+    }));
+    bench.looks([40, 45]).await;
+    assert!(!bench.is_going("one") && !bench.is_going("two"), "a trial found the budget");
+    assert_eq!((bench.announced("one"), bench.announced("two")), (Value::Null, Value::Null));
+    // A busy server is no budget: no victim is spared for it.
+    bench.fake.delete("poddisruptionbudgets", "team-a", "b");
+    bench.looks([400, 405]).await;
+    assert!(bench.announced("two").is_string());
+    bench.fake.fault(Fault::new(What::Throttle(1), 1).resource("pods/eviction"));
+    bench.looks([440]).await;
+    assert!(!bench.is_going("one") && !bench.is_going("two"));
+    bench.looks([445]).await;
+    assert!(bench.is_going("one") && bench.is_going("two"));
+}
+
+#[tokio::test]
+async fn a_replica_that_does_not_lead_writes_nothing() {
     let mut bench = bench(false).await;
     bench.fake.put(pod("hp", "high", None));
     bench.looks([0, 5, 10, 15, 60]).await;
@@ -233,4 +293,20 @@ async fn it_evicts_by_what_the_watches_tell_until_it_is_stopped() {
     stopper.send_replace(true);
     running.await.unwrap();
     watching.abort();
+}
+
+#[tokio::test]
+async fn a_victim_that_says_that_its_work_is_saved_is_evicted_at_once() {
+    let mut bench = bench(true).await;
+    bench.fake.put(pod("hp", "high", None));
+    bench.looks([0, 5, 10, 15]).await;
+    assert_eq!(bench.announced("cheap"), at(40).to_string());
+    let say =
+        |time: i64| json!({ "metadata": { "annotations": { "headroom.dev/evict-ready": at(time).to_string() } } });
+    bench.fake.patch("pods", "team-a", "cheap", &say(20));
+    bench.look(20).await;
+    assert!(!bench.is_going("cheap"), "that was for another eviction");
+    bench.fake.patch("pods", "team-a", "cheap", &say(40));
+    bench.look(25).await;
+    assert!(bench.is_going("cheap"), "15 s before its time");
 }

@@ -7,13 +7,15 @@ use super::wire::{Args, FilterResult, HostPriority, PreemptionResult, Text};
 use super::{ExtenderState, quota};
 use crate::cluster::slim::Pod;
 use crate::view::facts::{PodFacts, Reading};
+use crate::view::{fits_a_fleet, gang_of};
+use placement::fleet::Gang;
 use placement::fleet::offered::{Choosing, Offered, Victim, choose_offered};
 use placement::fleet::rank::graded;
-use placement::fleet::{Gang, GpuRequest, PodRequest};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Instant;
-use vocab::{TaskClass, TaskId};
+use vocab::TaskClass;
 
 /// The most that a host's score may be (`MaxExtenderPriority`).
 const MOST: u8 = 10;
@@ -92,11 +94,9 @@ fn hosts(names: &[Text<'_>], scores: &[u8]) -> serde_json::Result<Vec<u8>> {
     json(&hosts.collect::<Vec<_>>())
 }
 
-/// Request to placement for a pod.
+/// Request to placement for a pod; none for one that fits no node of a fleet.
 fn gang(facts: &PodFacts) -> Option<Gang> {
-    let task = TaskId::parse(&facts.uid.to_string()).ok()?;
-    let pod = PodRequest::new(GpuRequest::Whole(u16::try_from(facts.gpus).ok()?), 0, 0);
-    Some(Gang { task, class: facts.class, pod, pods: 1 })
+    fits_a_fleet(facts).then(|| gang_of(facts))
 }
 
 fn scores(state: &ExtenderState, facts: &PodFacts, names: &[Text<'_>]) -> Vec<u8> {
@@ -130,10 +130,21 @@ pub fn preempt(body: &[u8], state: &ExtenderState) -> serde_json::Result<Vec<u8>
     }
     // A pod that asks for no GPUs, or cannot be read, is not ours to decide on: the scheduler chooses among what it offers.
     let Ok(Some((facts, _))) = PodFacts::read(&offer.pod, &state.reading) else { return all_of(&offer) };
+    if !fits_a_fleet(&facts) {
+        return all_of(&offer);
+    }
     let Some(chosen) = chosen(&offer, &facts, state) else { return json(&PreemptionResult::default()) };
     let node = &offer.nodes[chosen];
-    let node_name_to_meta_victims = BTreeMap::from([(node.name.as_ref(), offer.victims(node))]);
+    let node_name_to_meta_victims = BTreeMap::from([(node.name.as_ref(), node.meta_victims())]);
     json(&PreemptionResult { node_name_to_meta_victims })
+}
+
+/// Loss of the victims of a node.
+enum Losses<'a> {
+    /// All pods of the node.
+    All(&'a [Victim]),
+    /// Those at these places.
+    Some(Range<usize>),
 }
 
 fn chosen(offer: &Offer<'_>, facts: &PodFacts, state: &ExtenderState) -> Option<usize> {
@@ -141,22 +152,37 @@ fn chosen(offer: &Offer<'_>, facts: &PodFacts, state: &ExtenderState) -> Option<
     let (gang, now) = (gang(facts)?, state.now());
     let view = state.view();
     let burdens = state.burdens();
-    let mut victims = Vec::with_capacity(offer.uids.len());
-    for node in &offer.nodes {
-        let here = burdens.on(&node.name);
-        let of = |uid| here.map_or(Victim::UNKNOWN, |here| here.of(uid));
-        victims.extend(offer.uids[node.victims.clone()].iter().map(|uid| of(*uid)));
-    }
+    // Of a node whose victims are not all of its pods: what each of them loses.
+    let mut some = Vec::new();
+    let known: Vec<Losses<'_>> = offer
+        .nodes
+        .iter()
+        .map(|node| {
+            let here = burdens.on(&node.name);
+            here.and_then(|here| here.all(node.sum)).map_or_else(
+                || {
+                    let from = some.len();
+                    some.extend(node.victims.uids().map(|uid| here.map_or(Victim::UNKNOWN, |here| here.of(uid))));
+                    Losses::Some(from..some.len())
+                },
+                Losses::All,
+            )
+        })
+        .collect();
     let places = Places::find(state, &view, offer.nodes.iter().map(|node| node.name.as_ref()));
     let fleet = |model| view.pools().get(model).map(|pool| &pool.fleet);
     let offered: Vec<Offered<'_>> = offer
         .nodes
         .iter()
+        .zip(&known)
         .zip(places.each())
-        .map(|(node, place)| Offered {
+        .map(|((node, losses), place)| Offered {
             node: &node.name,
             standing: place.and_then(|(model, number)| Some(fleet(model)?.standing(number))),
-            victims: &victims[node.victims.clone()],
+            victims: match losses {
+                Losses::All(victims) => victims,
+                Losses::Some(range) => &some[range.clone()],
+            },
             violations: u64::try_from(node.violations).unwrap_or(0),
         })
         .collect();
@@ -175,7 +201,7 @@ pub fn neutral_preempt(body: &[u8], reading: &Reading) -> serde_json::Result<Vec
 }
 
 fn all_of(offer: &Offer<'_>) -> serde_json::Result<Vec<u8>> {
-    let all = offer.nodes.iter().map(|node| (node.name.as_ref(), offer.victims(node)));
+    let all = offer.nodes.iter().map(|node| (node.name.as_ref(), node.meta_victims()));
     json(&PreemptionResult { node_name_to_meta_victims: all.collect() })
 }
 

@@ -1,6 +1,7 @@
 //! Loss of each pod on a node by an eviction, ready for comparison: a request names up to 320,000 pods, and the pods of a node lie
 //! beside each other.
 
+use super::offer::UidSum;
 use crate::view::facts::{Life, PodFacts, Uid};
 use crate::view::{End, View};
 use placement::fleet::History;
@@ -16,9 +17,15 @@ const HISTORY_S: i64 = vocab::SECONDS_PER_DAY;
 pub struct Here {
     uids: Vec<Uid>,
     victims: Vec<Victim>,
+    sum: UidSum,
 }
 
 impl Here {
+    /// Loss of all pods, where these are all that are known here; else each has to be looked for.
+    pub fn all(&self, sum: UidSum) -> Option<&[Victim]> {
+        (self.sum == sum).then_some(&self.victims)
+    }
+
     /// Loss of a pod; unknown for a pod that we do not know.
     pub fn of(&self, uid: Uid) -> Victim {
         self.uids.binary_search(&uid).map_or(Victim::UNKNOWN, |place| self.victims[place])
@@ -73,6 +80,7 @@ impl Burdens {
         match here.uids.binary_search(&pod.uid) {
             Ok(place) => here.victims[place] = victim,
             Err(place) => {
+                here.sum.add(pod.uid);
                 here.uids.insert(place, pod.uid);
                 here.victims.insert(place, victim);
             }
@@ -116,6 +124,7 @@ impl Burdens {
         let known = self.pods.remove(&uid)?;
         if let Some(here) = self.nodes.get_mut(&known.node) {
             if let Ok(place) = here.uids.binary_search(&uid) {
+                here.sum.remove(uid);
                 here.uids.remove(place);
                 here.victims.remove(place);
             }

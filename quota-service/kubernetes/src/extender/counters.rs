@@ -1,6 +1,6 @@
 //! Metrics of the extender.
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{counter, gauge, histogram};
 use std::time::Duration;
 
 /// Verb of a request.
@@ -42,20 +42,15 @@ impl Outcome {
     }
 }
 
-/// Registers the help of the metrics.
-pub fn describe() {
-    describe_counter!(
-        "headroom_extender_requests_total",
-        "Requests of the scheduler by verb and outcome: answered, neutral or malformed"
-    );
-    describe_histogram!("headroom_extender_request_seconds", Unit::Seconds, "Seconds from a request to its answer");
-    describe_gauge!("headroom_extender_assumed", "Spot pods that passed the filter and are not bound to a node yet");
-}
-
 /// Counts an answer.
 pub fn answered(verb: Verb, outcome: Outcome, took: Duration) {
     counter!("headroom_extender_requests_total", "verb" => verb.as_str(), "outcome" => outcome.as_str()).increment(1);
     histogram!("headroom_extender_request_seconds", "verb" => verb.as_str()).record(took);
+}
+
+/// Sets whether neutral answers go out at once.
+pub fn open(is_open: bool) {
+    gauge!("headroom_extender_breaker_open").set(f64::from(u8::from(is_open)));
 }
 
 /// Sets the number of assumed pods.

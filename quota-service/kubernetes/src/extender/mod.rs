@@ -7,6 +7,8 @@
 //! `ignorable: true`, goes on without it.
 
 mod answers;
+mod body;
+mod breaker;
 mod burdens;
 mod counters;
 mod listening;
@@ -31,6 +33,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, Response, header};
 use axum::routing::post;
+use body::Buffers;
+use breaker::{Breaker, Turn};
 use burdens::Burdens;
 use counters::{Outcome, Verb};
 use placement::assumed::Assumed;
@@ -77,6 +81,8 @@ pub struct Inner {
     deadline: Duration,
     assumed_s: i64,
     permits: Arc<Semaphore>,
+    breaker: Mutex<Breaker>,
+    buffers: Buffers,
     /// Before each work, in tests.
     before: Option<Before>,
 }
@@ -85,7 +91,6 @@ impl ExtenderState {
     /// Reads the view once; [`seen`](Self::seen) keeps it up to date from then on.
     #[must_use]
     pub fn new(config: &Config, shared: Arc<Shared>, offers: watch::Receiver<Arc<Offers>>, clock: Clock) -> Self {
-        counters::describe();
         let burdens = Burdens::of(&shared.read(), clock());
         Self(Arc::new(Inner {
             shared,
@@ -99,6 +104,8 @@ impl ExtenderState {
             deadline: Duration::from_millis(config.extender_deadline_ms),
             assumed_s: i64::try_from(config.assumed_s).unwrap_or(i64::MAX),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            breaker: Mutex::default(),
+            buffers: Buffers::default(),
             before: None,
         }))
     }
@@ -162,6 +169,23 @@ impl ExtenderState {
         self.assumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the breaker how an answer went.
+    fn note(&self, in_time: bool) {
+        match self.breaker().note(Instant::now(), in_time) {
+            None => return,
+            Some(Turn::Opens) => tracing::warn!(
+                deadline_ms = self.deadline.as_millis(),
+                "answers to the scheduler are late: neutral ones go out at once; a message follows when that ends"
+            ),
+            Some(Turn::Closes) => tracing::info!("answers to the scheduler are in time again"),
+        }
+        counters::open(!in_time);
+    }
+
     /// Answers a body as the verb does, with all the time it takes; for benchmarks.
     ///
     /// # Errors
@@ -192,9 +216,16 @@ pub fn router(state: ExtenderState) -> Router {
 
 async fn answer(verb: Verb, state: ExtenderState, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
-    let (outcome, bytes) = match axum::body::to_bytes(request.into_body(), BODY_BYTES_MOST).await {
-        Err(fault) => (Outcome::Malformed, unreadable(verb, &fault.to_string())),
-        Ok(body) => answered(verb, &state, body, began).await,
+    let (outcome, bytes) = match body::read(request, BODY_BYTES_MOST, state.buffers.take()).await {
+        Err(fault) => (Outcome::Malformed, unreadable(verb, &fault)),
+        Ok(body) => {
+            let body = Arc::new(body);
+            let answered = answered(verb, &state, body.clone(), began).await;
+            if let Ok(buffer) = Arc::try_unwrap(body) {
+                state.buffers.put(buffer);
+            }
+            answered
+        }
     };
     counters::answered(verb, outcome, began.elapsed());
     let mut response = Response::new(Body::from(bytes));
@@ -204,7 +235,7 @@ async fn answer(verb: Verb, state: ExtenderState, request: Request<Body>) -> Res
 
 type Answered = (Outcome, Vec<u8>);
 
-async fn answered(verb: Verb, state: &ExtenderState, body: axum::body::Bytes, began: Instant) -> Answered {
+async fn answered(verb: Verb, state: &ExtenderState, body: Arc<Vec<u8>>, began: Instant) -> Answered {
     let by = began + state.deadline;
     let (of, bytes) = (state.clone(), body.clone());
     let worked = within(state, by, move || match verb {
@@ -219,12 +250,15 @@ async fn answered(verb: Verb, state: &ExtenderState, body: axum::body::Bytes, be
     }
 }
 
-/// Result of the work; none if all threads are busy, it takes too long, or it fails.
+/// Result of the work; none if it was late lately, all threads are busy, it takes too long, or it fails.
 async fn within<T: Send + 'static>(
     state: &ExtenderState,
     by: Instant,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
+    if !state.breaker().is_closed(Instant::now()) {
+        return None;
+    }
     let permit = state.permits.clone().try_acquire_owned().ok()?;
     let before = state.before.clone();
     let working = tokio::task::spawn_blocking(move || {
@@ -235,11 +269,13 @@ async fn within<T: Send + 'static>(
         }
         work()
     });
-    tokio::time::timeout_at(by.into(), working).await.ok()?.ok()
+    let worked = tokio::time::timeout_at(by.into(), working).await;
+    state.note(worked.is_ok());
+    worked.ok()?.ok()
 }
 
 /// The neutral answer rests on the body alone: it waits for no lock.
-async fn neutral(verb: Verb, state: &ExtenderState, body: axum::body::Bytes) -> Answered {
+async fn neutral(verb: Verb, state: &ExtenderState, body: Arc<Vec<u8>>) -> Answered {
     let of = state.clone();
     let worked = tokio::task::spawn_blocking(move || match verb {
         Verb::Filter => answers::filter(&body, |pod| quota::neutral(pod, &of.reading)),

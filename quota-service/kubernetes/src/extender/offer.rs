@@ -1,31 +1,102 @@
 //! The nodes that the scheduler offers for preemption, with their victims.
 //!
-//! That is most of what the extender reads: 5,000 nodes with 64 victims each are 15 MB. The body as kube-scheduler writes it is read
-//! byte by byte, straight to numbers; any other body goes through serde, which reads all that is JSON.
+//! That is most of what the extender reads: 5,000 nodes with 64 victims each are 15 MB. The body as kube-scheduler writes it is only
+//! scanned: of each node its name, where its victims stand, and their sum, which says whether they are all pods that are known there. Any
+//! other body goes through serde, which reads all that is JSON.
 
 use super::wire::{MetaPod, MetaVictims, PreemptionArgs, Text};
 use crate::cluster::slim::Pod;
 use crate::view::facts::Uid;
 use std::borrow::Cow;
-use std::ops::Range;
+
+/// Bytes of a UID as the API writes it.
+const UID_BYTES: usize = 36;
+const BEFORE_UID: &[u8; 8] = br#"{"UID":""#;
+const AFTER_UID: &[u8; 2] = br#""}"#;
+/// Bytes from one victim to the next.
+const STRIDE: usize = BEFORE_UID.len() + UID_BYTES + AFTER_UID.len() + 1;
+
+/// A sum of UIDs: equal sums are of equal sets, but for a chance of 2^-64. UIDs are drawn by the API server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UidSum {
+    count: usize,
+    mixed: u64,
+}
+
+impl UidSum {
+    const fn mixed(uid: Uid) -> u64 {
+        let (high, low) = ((uid.0 >> 64) as u64, uid.0 as u64);
+        let product = (high ^ 0x9e37_79b9_7f4a_7c15) as u128 * (low ^ 0xf39c_c060_5ced_c835) as u128;
+        (product >> 64) as u64 ^ product as u64
+    }
+
+    pub const fn add(&mut self, uid: Uid) {
+        self.count += 1;
+        self.mixed = self.mixed.wrapping_add(Self::mixed(uid));
+    }
+
+    pub const fn remove(&mut self, uid: Uid) {
+        self.count -= 1;
+        self.mixed = self.mixed.wrapping_sub(Self::mixed(uid));
+    }
+}
 
 /// Offered nodes with their victims.
 #[derive(Debug)]
 pub struct Offer<'a> {
     pub pod: Pod,
     pub nodes: Vec<OfferedNode<'a>>,
-    /// The victims of all nodes.
-    pub uids: Vec<Uid>,
-    /// UIDs that are not written as [`Uid`] writes them, by their places.
-    odd: Vec<(usize, Cow<'a, str>)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct OfferedNode<'a> {
     pub name: Cow<'a, str>,
-    /// Places of its victims among the UIDs.
-    pub victims: Range<usize>,
+    pub victims: Victims<'a>,
+    pub sum: UidSum,
     pub violations: i64,
+}
+
+/// Victims of one node.
+#[derive(Debug)]
+pub enum Victims<'a> {
+    /// As they stand in the body, each in as many bytes, a comma between them.
+    Scanned(&'a [u8]),
+    /// Text of each.
+    Read(Vec<Cow<'a, str>>),
+}
+
+impl<'a> Victims<'a> {
+    /// The text of each UID.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let (scanned, read) = match self {
+            Self::Scanned(text) => (*text, &[][..]),
+            Self::Read(texts) => (&[][..], texts.as_slice()),
+        };
+        let uid = |entry: &'a [u8]| {
+            let uid = &entry[BEFORE_UID.len()..BEFORE_UID.len() + UID_BYTES];
+            std::str::from_utf8(uid).expect("a UID that was scanned has digits, letters and dashes")
+        };
+        let scanned: &'a [u8] = scanned;
+        scanned.chunks(STRIDE).map(uid).chain(read.iter().map(AsRef::as_ref))
+    }
+
+    pub fn uids(&self) -> impl Iterator<Item = Uid> {
+        self.texts().map(uid_of)
+    }
+}
+
+fn uid_of(text: &str) -> Uid {
+    let read = text.as_bytes().first_chunk().filter(|_| text.len() == UID_BYTES).and_then(canonical);
+    read.unwrap_or_else(|| Uid::of(text))
+}
+
+impl OfferedNode<'_> {
+    /// The victims, as they were offered.
+    #[must_use]
+    pub fn meta_victims(&self) -> MetaVictims<'_> {
+        let pods = self.victims.texts().map(|text| Some(MetaPod { uid: Text(Cow::Borrowed(text)) }));
+        MetaVictims { pods: Some(pods.collect()), violations: self.violations }
+    }
 }
 
 impl<'a> Offer<'a> {
@@ -35,32 +106,9 @@ impl<'a> Offer<'a> {
         Self::as_written_by_go(body).map_or_else(|| Self::as_any_json(body), Ok)
     }
 
-    /// The victims of a node, as they were offered.
-    #[must_use]
-    pub fn victims(&self, node: &OfferedNode<'a>) -> MetaVictims<'_> {
-        let text = |place: usize| match self.odd.binary_search_by_key(&place, |(of, _)| *of) {
-            Ok(at) => Cow::Borrowed(self.odd[at].1.as_ref()),
-            Err(_) => Cow::Owned(self.uids[place].to_string()),
-        };
-        let pods = node.victims.clone().map(|place| Some(MetaPod { uid: Text(text(place)) }));
-        MetaVictims { pods: Some(pods.collect()), violations: node.violations }
-    }
-
-    const fn of(pod: Pod) -> Self {
-        Self { pod, nodes: Vec::new(), uids: Vec::new(), odd: Vec::new() }
-    }
-
-    fn push(&mut self, uid: Cow<'a, str>) {
-        let read = uid.as_bytes().first_chunk().filter(|_| uid.len() == 36).and_then(canonical);
-        self.uids.push(read.unwrap_or_else(|| Uid::of(&uid)));
-        if read.is_none() {
-            self.odd.push((self.uids.len() - 1, uid));
-        }
-    }
-
     fn as_any_json(body: &'a [u8]) -> serde_json::Result<Self> {
         let PreemptionArgs { pod, node_name_to_victims, node_name_to_meta_victims } = serde_json::from_slice(body)?;
-        let mut offer = Self::of(pod);
+        let mut offer = Self { pod, nodes: Vec::new() };
         // One of them is null. If both came, the short form would be meant for us.
         if let Some(nodes) = node_name_to_meta_victims {
             for (name, victims) in nodes {
@@ -79,21 +127,24 @@ impl<'a> Offer<'a> {
     }
 
     fn add(&mut self, name: Text<'a>, uids: impl Iterator<Item = Text<'a>>, violations: i64) {
-        let from = self.uids.len();
-        uids.for_each(|uid| self.push(uid.0));
-        self.nodes.push(OfferedNode { name: name.0, victims: from..self.uids.len(), violations });
+        let texts: Vec<Cow<'a, str>> = uids.map(|uid| uid.0).collect();
+        let mut sum = UidSum::default();
+        for text in &texts {
+            sum.add(uid_of(text));
+        }
+        self.nodes.push(OfferedNode { name: name.0, victims: Victims::Read(texts), sum, violations });
     }
 
     /// The body as `json.Marshal` writes it, in the short form. None where anything differs.
     pub(super) fn as_written_by_go(body: &'a [u8]) -> Option<Self> {
         let rest = body.strip_prefix(br#"{"Pod":"#)?;
         let mut pods = serde_json::Deserializer::from_slice(rest).into_iter::<Pod>();
-        let mut offer = Self::of(pods.next()?.ok()?);
+        let mut offer = Self { pod: pods.next()?.ok()?, nodes: Vec::new() };
         let mut scan = Scan(rest.get(pods.byte_offset()..)?);
         scan.skip(br#","NodeNameToVictims":null,"NodeNameToMetaVictims":{"#)?;
         if scan.skip(b"}").is_none() {
             loop {
-                scan.node(&mut offer)?;
+                offer.nodes.push(scan.node()?);
                 if scan.skip(b",").is_none() {
                     break;
                 }
@@ -127,35 +178,45 @@ impl<'a> Scan<'a> {
     }
 
     /// `"NAME":{"Pods":[{"UID":"…"},…],"NumPDBViolations":0}`
-    fn node(&mut self, offer: &mut Offer<'a>) -> Option<()> {
-        let (name, from) = (self.text()?, offer.uids.len());
+    fn node(&mut self) -> Option<OfferedNode<'a>> {
+        let name = self.text()?;
         self.skip(br#":{"Pods":["#)?;
-        if self.skip(b"]").is_none() {
-            loop {
-                self.skip(br#"{"UID":""#)?;
-                match self.0.first_chunk().and_then(canonical) {
-                    Some(uid) if self.0.get(36) == Some(&b'"') => {
-                        offer.uids.push(uid);
-                        self.0 = &self.0[37..];
-                    }
-                    _ => return None,
-                }
-                self.skip(b"}")?;
-                if self.skip(b",").is_none() {
-                    break;
-                }
-            }
-            self.skip(b"]")?;
-        }
-        self.skip(br#","NumPDBViolations":"#)?;
+        let (victims, sum) = self.victims()?;
+        self.skip(br#"],"NumPDBViolations":"#)?;
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let number = std::str::from_utf8(&self.0[..digits]).ok()?;
         // JSON has no number that begins with a zero and goes on.
         let violations = number.parse().ok().filter(|_| digits == 1 || !number.starts_with('0'))?;
         self.0 = &self.0[digits..];
         self.skip(b"}")?;
-        offer.nodes.push(OfferedNode { name: Cow::Borrowed(name), victims: from..offer.uids.len(), violations });
-        Some(())
+        Some(OfferedNode { name: Cow::Borrowed(name), victims: Victims::Scanned(victims), sum, violations })
+    }
+
+    /// Victims up to the end of their list.
+    fn victims(&mut self) -> Option<(&'a [u8], UidSum)> {
+        let (all, mut sum) = (self.0, UidSum::default());
+        if all.first() == Some(&b']') {
+            return Some((&all[..0], sum));
+        }
+        let mut at = 0;
+        loop {
+            let entry: &[u8; STRIDE] = all.get(at..)?.first_chunk()?;
+            let (before, uid) = entry.split_first_chunk::<{ BEFORE_UID.len() }>()?;
+            let (uid, after) = uid.split_first_chunk::<UID_BYTES>()?;
+            if before != BEFORE_UID || after[..AFTER_UID.len()] != *AFTER_UID {
+                return None;
+            }
+            sum.add(canonical(uid)?);
+            match after[AFTER_UID.len()] {
+                b',' => at += STRIDE,
+                b']' => {
+                    let end = at + STRIDE - 1;
+                    self.0 = &all[end..];
+                    return Some((&all[..end], sum));
+                }
+                _ => return None,
+            }
+        }
     }
 }
 
@@ -218,19 +279,45 @@ mod tests {
         }
     }
 
+    type Summary<'a> = (&'a str, Vec<&'a str>, UidSum, i64);
+
+    /// All that an offer says.
+    fn summary<'a>(offer: &'a Offer<'_>) -> Vec<Summary<'a>> {
+        let one = |node: &'a OfferedNode<'_>| (&*node.name, node.victims.texts().collect(), node.sum, node.violations);
+        offer.nodes.iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_sum_of_uids_is_that_of_their_set() {
+        let sum = |uids: &[u128]| {
+            let mut sum = UidSum::default();
+            for uid in uids {
+                sum.add(Uid(*uid));
+            }
+            sum
+        };
+        assert_eq!(sum(&[1, 2, 3]), sum(&[3, 1, 2]));
+        for other in [&[1, 2][..], &[1, 2, 4], &[2, 2, 2], &[1, 1, 4], &[0, 2, 4], &[]] {
+            assert_ne!(sum(&[1, 2, 3]), sum(other), "{other:?}");
+        }
+        let mut less = sum(&[1, 2, 3]);
+        less.remove(Uid(2));
+        assert_eq!(less, sum(&[1, 3]));
+    }
+
     #[test]
     fn both_ways_to_read_a_body_say_the_same_and_what_differs_in_a_byte_is_no_less_right() {
         let body = include_bytes!("../../fixtures/extender/preempt-meta.json").trim_ascii();
         let fast = Offer::as_written_by_go(body).expect("the fixture is as Go writes it");
         let slow = Offer::as_any_json(body).unwrap();
-        assert_eq!((&fast.nodes, &fast.uids), (&slow.nodes, &slow.uids));
+        assert_eq!(summary(&fast), summary(&slow));
         for place in 0..body.len() {
             for byte in [b'"', b'{', b'}', b'0', b',', b'\\', b' ', 0xff] {
                 let mut other = body.to_vec();
                 other[place] = byte;
                 if let Some(fast) = Offer::as_written_by_go(&other) {
                     let slow = Offer::as_any_json(&other).expect("what is read fast is JSON");
-                    assert_eq!((&fast.nodes, &fast.uids), (&slow.nodes, &slow.uids));
+                    assert_eq!(summary(&fast), summary(&slow));
                 }
             }
             assert!(Offer::read(&body[..place]).is_err(), "cut at {place}");

@@ -2,7 +2,7 @@
 
 use super::ExtenderState;
 use crate::headroom::Offer;
-use crate::view::facts::{FactFault, PodFacts, Reading, Uid};
+use crate::view::facts::{FactFault, PodFacts, Reading, Uid, is_spot};
 use crate::{cluster::slim::Pod, names};
 use placement::assumed::{Ask, NotAdmitted};
 use placement::staleness::{Stage, stage};
@@ -24,6 +24,10 @@ pub enum Refused {
     NotInTime {
         hours: HorizonHours,
     },
+    /// The cluster has not been watched for a while.
+    Stale {
+        hours: HorizonHours,
+    },
 }
 
 impl fmt::Display for Refused {
@@ -35,6 +39,9 @@ impl fmt::Display for Refused {
                 f,
                 "headroom: a guarantee of {hours} is of a GPU model, and the pod selects none: give it {label} as node selector"
             ),
+            Self::Stale { hours } => {
+                write!(f, "headroom: a guarantee of {hours} is not given now: the cluster is not watched at the moment")
+            }
             Self::NotInTime { hours } => {
                 let key = names::GUARANTEE_HOURS;
                 write!(f, "headroom: the quota for {hours} was not checked in time; without {key} the pod needs none")
@@ -66,11 +73,6 @@ impl Asking {
     }
 }
 
-/// Whether the class of a pod is one of spot.
-pub fn is_spot(pod: &Pod, reading: &Reading) -> bool {
-    pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
-}
-
 /// Answer without time for the quota. HP and at-will pods pass. A guarantee is not given unchecked: two pods at once would be
 /// promised the same GPUs, and a broken promise costs more than a pod that is tried again in some seconds.
 ///
@@ -89,6 +91,9 @@ pub fn neutral(pod: &Pod, reading: &Reading) -> Result<(), Refused> {
 /// The pod gets no node now.
 pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refused> {
     let Asking::Guaranteed(facts, hours) = Asking::of(pod, &state.reading)? else { return Ok(()) };
+    if state.shared.is_stale() {
+        return Err(Refused::Stale { hours });
+    }
     let now = state.now();
     let offers = state.offers.borrow().clone();
     let view = state.view();
@@ -99,8 +104,8 @@ pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refuse
     let Some(model) = view.model_of(&facts) else {
         return Err(Refused::NoPool { hours, label: state.reading.gpu_model_label.clone() });
     };
-    let fleet = view.pools().get(&model).map(|pool| &pool.fleet);
-    let running = |hours| fleet.map_or(MilliGpus::default(), |fleet| fleet.promised(hours));
+    let pool = view.pools().get(&model);
+    let running = |hours| pool.map_or(MilliGpus::default(), |pool| pool.promised(hours));
     let (limits, stage) = offers.pools.get(&model).map_or((&[][..], Stage::Fresh), |offer| current(offer, now));
     let mut assumed = state.assumed();
     assumed.pass_to(now);
@@ -109,7 +114,7 @@ pub fn judge(state: &ExtenderState, pod: &Pod, by: Instant) -> Result<(), Refuse
         return Err(Refused::NotInTime { hours });
     }
     let Uid(task) = facts.uid;
-    let ask = Ask { task, gpus: MilliGpus::from_gpus(facts.gpus), hours };
+    let ask = Ask { task, gpus: facts.amount(), hours };
     let until = now.plus_s(state.assumed_s);
     assumed.admit(&model, ask, (limits, stage), running, until).map_err(Refused::NotAdmitted)
 }

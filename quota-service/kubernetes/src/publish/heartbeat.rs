@@ -12,7 +12,8 @@ pub struct Heartbeat {
     name: String,
     identity: String,
     lasts_s: u64,
-    known: Option<Record>,
+    /// As it was written last, with the epoch of that.
+    known: Option<(Record, u32)>,
 }
 
 /// Path and name of the heartbeat of these settings.
@@ -33,8 +34,17 @@ impl Heartbeat {
     /// # Errors
     /// The Lease was not written; the next beat reads it again.
     pub async fn beat(&mut self, calls: &Calls, epoch: u32) -> Result<(), Fault> {
+        // Beats of another replica since an earlier lead are not known from then.
+        let known = self.known.take().filter(|(_, of)| *of == epoch).map(|(record, _)| record);
+        match self.beat_after(calls, epoch, known).await {
+            Err(Fault::Stale { .. }) => self.beat_after(calls, epoch, None).await,
+            went => went,
+        }
+    }
+
+    async fn beat_after(&mut self, calls: &Calls, epoch: u32, known: Option<Record>) -> Result<(), Fault> {
         let path = format!("{}/{}", self.collection, self.name);
-        let known = match self.known.take() {
+        let known = match known {
             Some(known) => Some(known),
             None => calls.find(&path).await?.map(|lease| Record::read(&lease)),
         };
@@ -48,7 +58,41 @@ impl Heartbeat {
             Some(_) => calls.update(&path, QUOTA_MANAGER, &lease).await?,
             None => calls.create(&self.collection, QUOTA_MANAGER, &lease).await?,
         };
-        self.known = Some(Record::read(&written));
+        self.known = Some((Record::read(&written), epoch));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{client, config};
+    use fake_kubernetes::FakeKubernetes;
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_replica_that_leads_again_beats_on_what_the_other_one_wrote() {
+        let fake = FakeKubernetes::start().await;
+        fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "headroom-system" } }));
+        let calls = Calls::new(client(&fake).await, Duration::from_secs(5));
+        let (mut a, mut b) = (Heartbeat::new(&config("a")), Heartbeat::new(&config("b")));
+        for (epoch, is_a) in [(1, true), (2, false), (3, true)] {
+            let beats = if is_a { &mut a } else { &mut b };
+            assert_eq!(beats.beat(&calls, epoch).await, Ok(()), "epoch {epoch}");
+            assert_eq!(beats.beat(&calls, epoch).await, Ok(()));
+        }
+        assert!(fake.writes().iter().all(|one| one.status < 300), "no write on a version of long ago");
+        assert_eq!(b.beat(&calls, 2).await, Ok(()), "an earlier epoch beats no more");
+        let lease = fake.get("leases", "headroom-system", "headroom-kubernetes-heartbeat").unwrap();
+        assert_eq!((&lease["spec"]["holderIdentity"], &lease["spec"]["leaseTransitions"]), (&json!("a"), &json!(3)));
+        // Another writer in between: it is read again at once.
+        fake.patch(
+            "leases",
+            "headroom-system",
+            "headroom-kubernetes-heartbeat",
+            &json!({ "metadata": { "labels": { "x": "y" } } }),
+        );
+        assert_eq!(a.beat(&calls, 3).await, Ok(()));
     }
 }

@@ -51,7 +51,7 @@ pub async fn target(calls: &Calls, config: &Config) -> Result<Option<(Target, &'
 /// The server did not answer.
 pub async fn missing_flavors(calls: &Calls, config: &Config) -> Result<Vec<String>, Fault> {
     let mut missing = Vec::new();
-    for flavor in config.flavors.0.keys() {
+    for flavor in config.flavors.0.keys().chain(config.at_will_flavors.0.keys()) {
         let path = format!("/apis/kueue.x-k8s.io/v1beta2/resourceflavors/{flavor}");
         if calls.find(&path).await?.is_none() {
             missing.push(flavor.clone());

@@ -13,18 +13,21 @@ mod split;
 pub(crate) mod target;
 #[cfg(test)]
 mod tests;
+mod wanted;
 mod write;
 
 pub use heartbeat::of as heartbeat_of;
 pub use kueue::{NoTarget, target as kueue_target};
-pub use plan::{Amounts, Change, Gpus, Plan, Planner, Rules, Wanted, Why};
+pub use plan::{Amounts, AtWill, Change, Gpus, Part, Plan, Planner, Rules, Wanted, Why};
 pub use provider::{Form, form};
 pub use split::split;
-pub use target::{ALL, Content, RESOURCE_QUOTA, Target, held_of};
+pub use target::{ALL, AT_WILL_QUOTA, Content, RESOURCE_QUOTA, Target, held_of};
+pub use wanted::{want, wanted};
 pub use write::write;
 
 use crate::calls::{Calls, Fault};
 use crate::config::{Config, Shares};
+use crate::events::Events;
 use crate::lead::{Epoch, Fence, stopped};
 use heartbeat::Heartbeat;
 use kube::Client;
@@ -39,6 +42,8 @@ use vocab::GpuModel;
 use write::{Kept, Means, Stands, Wish};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// How the message of a quota begins that is lower than the last one of Headroom.
+const LOWERED: &str = "lowered";
 /// Least pause between two rounds.
 const REST: Duration = Duration::from_secs(1);
 /// A missing Kueue is searched for again after this.
@@ -52,9 +57,10 @@ pub async fn run(
     config: Arc<Config>,
     mut wanted: watch::Receiver<Arc<Wanted>>,
     mut lead: watch::Receiver<Option<Epoch>>,
+    events: Events,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut publisher = Publisher::new(client, &config, Fence::new(lead.clone()));
+    let mut publisher = Publisher::new(client, &config, Fence::new(lead.clone()), events);
     loop {
         let wish = Arc::clone(&wanted.borrow_and_update());
         let mut leads = lead.clone();
@@ -83,22 +89,20 @@ pub async fn run(
 
 /// Whether less is wanted of any model.
 fn is_below(now: &Wanted, before: &Wanted) -> bool {
-    let of = |wanted: &Wanted, model| {
-        wanted.by_model.get(model).map_or(0, |amounts: &Amounts| amounts.quota_gpus.min(amounts.allocatable_gpus))
-    };
-    now.is_known && before.by_model.keys().any(|model| of(now, model) < of(before, model))
+    let of =
+        |wanted: &Wanted, model, part| wanted.by_model.get(model).map_or(0, |amounts: &Amounts| amounts.quota(part));
+    let is_less =
+        |model| [Part::Main, Part::AtWill].iter().any(|part| of(now, model, *part) < of(before, model, *part));
+    now.is_known && before.by_model.keys().any(is_less)
 }
 
-impl Rules {
-    /// As the settings say.
-    #[must_use]
-    pub fn of(config: &Config) -> Self {
-        Self {
-            least_change_gpus: config.least_change_gpus,
-            least_change_ratio: config.least_change_ratio,
-            raise_after: Duration::from_secs(config.raise_after_s),
-            looks_within: config.publish_every() * 3,
-        }
+/// When changes are written, as the settings say.
+fn rules_of(config: &Config) -> Rules {
+    Rules {
+        least_change_gpus: config.least_change_gpus,
+        least_change_ratio: config.least_change_ratio,
+        raise_after: Duration::from_secs(config.raise_after_s),
+        looks_within: config.publish_every() * 3,
     }
 }
 
@@ -111,29 +115,35 @@ struct Publisher {
     shares: Shares,
     kueue: Option<Kept>,
     looks_for_kueue_at: Option<Instant>,
-    quotas: BTreeMap<String, Kept>,
+    quotas: BTreeMap<(String, Part), Kept>,
     pace: Pace,
     heartbeat: Heartbeat,
+    events: Events,
     faults: Standing,
 }
 
 impl Publisher {
-    fn new(client: Client, config: &Arc<Config>, fence: Fence) -> Self {
-        let rules = Rules::of(config);
+    fn new(client: Client, config: &Arc<Config>, fence: Fence, events: Events) -> Self {
+        let rules = rules_of(config);
         let shares = if config.resource_quota { config.resource_quota_shares.clone() } else { Shares::default() };
-        let quota = |namespace: &String| (namespace.clone(), Kept::new(Target::quota(config, namespace), rules));
+        let parts: &[Part] = if config.is_apart() { &[Part::Main, Part::AtWill] } else { &[Part::Main] };
+        let of = |namespace: &String, part| {
+            ((namespace.clone(), part), Kept::new(Target::quota(config, namespace, part), rules))
+        };
+        let quotas = shares.0.keys().flat_map(|namespace| parts.iter().map(move |part| of(namespace, *part))).collect();
         Self {
             calls: Calls::new(client, ANSWERS_WITHIN),
             config: Arc::clone(config),
             fence,
             rules,
             flavors: config.flavors.0.clone(),
-            quotas: shares.0.keys().map(quota).collect(),
+            quotas,
             shares,
             kueue: None,
             looks_for_kueue_at: None,
             pace: Pace::default(),
             heartbeat: Heartbeat::new(config),
+            events,
             faults: Standing::new(),
         }
     }
@@ -167,21 +177,28 @@ impl Publisher {
         let means = Means {
             calls: &self.calls,
             fence: &self.fence,
+            events: &self.events,
             rules: self.rules,
             set_aside_for: self.config.publish_every() * SET_ASIDE_ROUNDS,
         };
-        let (gpus, held) = (wanted.by_flavor(&self.flavors), wanted.held(&self.flavors));
+        let (main, at_will) = (&self.flavors, &self.config.at_will_flavors.0);
+        let mut gpus = wanted.by_flavor(Part::Main, main);
+        gpus.extend(wanted.by_flavor(Part::AtWill, at_will));
+        let mut held = wanted.held(Part::Main, main);
+        held.extend(wanted.held(Part::AtWill, at_will));
         let mut is_in_order = true;
         let mut looked = Vec::new();
         if let Some(kept) = &mut self.kueue {
             looked.push(kept.look(means, Wish { gpus: &gpus, held: &held, message: &message }).await);
         }
-        let parts = split(wanted.in_all(), &self.shares);
-        for (namespace, kept) in &mut self.quotas {
+        let shares = [Part::Main, Part::AtWill].map(|part| (part, split(wanted.in_all(part), &self.shares)));
+        let shares = BTreeMap::from(shares);
+        for ((namespace, part), kept) in &mut self.quotas {
             if let Some((_, Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. })))) = looked.last() {
                 return Err(fault.clone());
             }
-            let gpus = [(ALL.to_owned(), parts.get(namespace).copied().unwrap_or(0))].into();
+            let share = shares.get(part).and_then(|split| split.get(namespace)).copied().unwrap_or(0);
+            let gpus = [(ALL.to_owned(), share)].into();
             looked.push(kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), message: &message }).await);
         }
         for (stands, fault) in looked {
@@ -249,5 +266,5 @@ fn message(config: &Config, wanted: &Wanted) -> String {
         return format!("spot quota of Headroom, guaranteed for {hours} h");
     }
     // The condition stays true: see `Target::status`.
-    format!("lowered, and to be held to: {}", wanted.lowered_because)
+    format!("{LOWERED}, and to be held to: {}", wanted.lowered_because)
 }

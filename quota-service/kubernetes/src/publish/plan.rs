@@ -1,24 +1,58 @@
-//! Quota to publish, from the wanted quota, the published one, and their duration. Pure: instants are passed in.
-//!
-//! Down at once, up slowly: a quota that is too high costs evictions, one that is too low a while of idle GPUs.
+//! Quota to publish in each pool: what spot may hold, by flavor and in all. When it changes is the planner's, which connectors share.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::time::{Duration, Instant};
+pub use connectors::plan::{Change, Gpus, Plan, Planner, Rules, Why};
+
+use std::collections::BTreeMap;
 use vocab::GpuModel;
-
-/// Whole GPUs by what they are published under: a flavor, or all in a namespace.
-pub type Gpus = BTreeMap<String, u64>;
 
 /// GPUs for spot in one pool, whole, rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
-    /// GPUs that spot may hold in all, held ones included.
+    /// GPUs that spot may hold in all, held ones included; where spot at will is apart, without that.
     pub quota_gpus: u64,
-    /// GPUs that spot pods hold now.
+    /// GPUs that its pods hold now.
     pub held_gpus: u64,
+    /// The same of spot at will, where it is apart.
+    pub at_will: AtWill,
     /// GPUs on nodes that can take pods.
     pub allocatable_gpus: u64,
+}
+
+/// GPUs for spot at will in one pool; none where it is not apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AtWill {
+    /// GPUs that it may hold, held ones included.
+    pub quota_gpus: u64,
+    /// GPUs that its pods hold now.
+    pub held_gpus: u64,
+}
+
+/// Which part of spot an amount is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All of spot, or what is promised where spot at will is apart.
+    Main,
+    /// Spot at will.
+    AtWill,
+}
+
+impl Amounts {
+    /// GPUs that a part may hold. Never more than nodes have: Kueue would admit what no node can take (its #4782).
+    #[must_use]
+    pub fn quota(&self, part: Part) -> u64 {
+        let quota_gpus = match part {
+            Part::Main => self.quota_gpus,
+            Part::AtWill => self.at_will.quota_gpus,
+        };
+        quota_gpus.min(self.allocatable_gpus)
+    }
+
+    const fn held(&self, part: Part) -> u64 {
+        match part {
+            Part::Main => self.held_gpus,
+            Part::AtWill => self.at_will.held_gpus,
+        }
+    }
 }
 
 /// Quota to publish.
@@ -33,22 +67,22 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// By flavor. One of no pool gets 0. Never more than nodes have: Kueue would admit what no node can take (its #4782).
+    /// By flavor. One of no pool gets 0.
     #[must_use]
-    pub fn by_flavor(&self, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
-        self.of_flavors(flavors, |amounts| amounts.quota_gpus.min(amounts.allocatable_gpus))
+    pub fn by_flavor(&self, part: Part, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
+        self.of_flavors(flavors, |amounts| amounts.quota(part))
     }
 
     /// GPUs that spot holds, by flavor.
     #[must_use]
-    pub fn held(&self, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
-        self.of_flavors(flavors, |amounts| amounts.held_gpus)
+    pub fn held(&self, part: Part, flavors: &BTreeMap<String, GpuModel>) -> Gpus {
+        self.of_flavors(flavors, |amounts| amounts.held(part))
     }
 
     /// All pools together: a `ResourceQuota` counts a resource by its name, for all models together.
     #[must_use]
-    pub fn in_all(&self) -> u64 {
-        self.by_model.values().map(|amounts| amounts.quota_gpus.min(amounts.allocatable_gpus)).sum()
+    pub fn in_all(&self, part: Part) -> u64 {
+        self.by_model.values().map(|amounts| amounts.quota(part)).sum()
     }
 
     fn of_flavors(&self, flavors: &BTreeMap<String, GpuModel>, of: impl Fn(&Amounts) -> u64) -> Gpus {
@@ -56,163 +90,10 @@ impl Wanted {
     }
 }
 
-/// Which changes are worth a write.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rules {
-    /// Least raise, in GPUs.
-    pub least_change_gpus: u64,
-    /// Share of what is published.
-    pub least_change_ratio: f64,
-    /// A quota is raised after it was higher for so long.
-    pub raise_after: Duration,
-    /// After a longer gap between two rounds, the wanted quota of the gap is unknown.
-    pub looks_within: Duration,
-}
-
-impl Rules {
-    /// Whether a difference is large enough.
-    #[must_use]
-    pub fn is_large(&self, from: u64, to: u64) -> bool {
-        let by = from.abs_diff(to);
-        by > 0 && by >= self.least_change_gpus && by as f64 >= self.least_change_ratio * from as f64
-    }
-}
-
-/// Why an amount changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// Nothing was published.
-    New,
-    /// The wanted quota is below the published one.
-    Lowered,
-    /// The quota was wanted for long enough.
-    Raised,
-}
-
-/// One amount that changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Flavor, or all in a namespace.
-    pub of: String,
-    pub from: Option<u64>,
-    /// New GPUs.
-    pub to: u64,
-    /// Reason.
-    pub why: Why,
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.from, self.why) {
-            (Some(from), Why::Raised) => write!(f, "{}: {from} to {}, wanted long enough", self.of, self.to),
-            (Some(from), _) => write!(f, "{}: {from} to {}", self.of, self.to),
-            (None, _) => write!(f, "{}: {}, none before", self.of, self.to),
-        }
-    }
-}
-
-/// All amounts as they shall be, and which of them change.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
-    /// GPUs to publish, by name.
-    pub gpus: Gpus,
-    /// Changed amounts.
-    pub changes: Vec<Change>,
-}
-
-/// Wanted quota of one name, lately.
-#[derive(Debug, Clone)]
-struct History {
-    /// Wanted from an instant on, until the next. The first may have begun before the window.
-    wanted: VecDeque<(Instant, u64)>,
-    last_seen: Instant,
-    /// Published quota of the last round.
-    published: Option<u64>,
-}
-
-impl History {
-    const fn new(now: Instant) -> Self {
-        Self { wanted: VecDeque::new(), last_seen: now, published: None }
-    }
-
-    fn note(&mut self, now: Instant, wanted: u64, published: Option<u64>, looks_within: Duration) {
-        // Lowered by another writer: the watchdog, or the previous leader. The quota has to earn its height again.
-        let was_lowered = matches!((self.published, published), (Some(before), Some(is)) if is < before);
-        if was_lowered || now.saturating_duration_since(self.last_seen) > looks_within {
-            self.wanted.clear();
-        }
-        (self.last_seen, self.published) = (now, published);
-        if self.wanted.back().is_none_or(|(_, last)| *last != wanted) {
-            self.wanted.push_back((now, wanted));
-        }
-    }
-
-    /// The least that was wanted during the whole of so long; `None` where less is known.
-    fn least_during(&mut self, lasted: Duration, now: Instant) -> Option<u64> {
-        let begins = now.checked_sub(lasted)?;
-        while self.wanted.get(1).is_some_and(|(since, _)| *since <= begins) {
-            self.wanted.pop_front();
-        }
-        let (first, _) = self.wanted.front()?;
-        (*first <= begins).then(|| self.wanted.iter().map(|(_, gpus)| *gpus).min()).flatten()
-    }
-}
-
-/// State between two rounds of one object.
-#[derive(Debug, Clone)]
-pub struct Planner {
-    rules: Rules,
-    of: BTreeMap<String, History>,
-}
-
-impl Planner {
-    /// A planner without history.
-    #[must_use]
-    pub const fn new(rules: Rules) -> Self {
-        Self { rules, of: BTreeMap::new() }
-    }
-
-    /// Next quota after `published`. A published flavor that is no longer wanted is set to 0 and stays: an object that loses a flavor
-    /// loses the workloads that it admitted with it (Kueue's #2678).
-    pub fn plan(&mut self, now: Instant, wanted: &Gpus, published: &Gpus) -> Plan {
-        let mut plan = Plan::default();
-        let names: std::collections::BTreeSet<&String> = wanted.keys().chain(published.keys()).collect();
-        for name in names {
-            let (wants, stands) = (wanted.get(name).copied().unwrap_or(0), published.get(name).copied());
-            let (gpus, why) = self.one(now, name, wants, stands);
-            plan.gpus.insert(name.clone(), gpus);
-            plan.changes.extend(why.map(|why| Change { of: name.clone(), from: stands, to: gpus, why }));
-        }
-        plan
-    }
-
-    fn one(&mut self, now: Instant, name: &str, wants: u64, stands: Option<u64>) -> (u64, Option<Why>) {
-        let history = self.of.entry(name.to_owned()).or_insert_with(|| History::new(now));
-        history.note(now, wants, stands, self.rules.looks_within);
-        let Some(stands) = stands else { return (wants, Some(Why::New)) };
-        if wants < stands {
-            return (wants, Some(Why::Lowered));
-        }
-        match history.least_during(self.rules.raise_after, now) {
-            Some(least) if least > stands && self.rules.is_large(stands, least) => (least, Some(Why::Raised)),
-            _ => (stands, None),
-        }
-    }
-
-    /// Notes that this is published now, by us: what is lower at the next look was lowered by another.
-    pub fn wrote(&mut self, gpus: &Gpus) {
-        for (name, gpus) in gpus {
-            if let Some(history) = self.of.get_mut(name) {
-                history.published = Some(*gpus);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use std::time::{Duration, Instant};
 
     const RULES: Rules = Rules {
         least_change_gpus: 2,
@@ -221,83 +102,19 @@ mod tests {
         looks_within: Duration::from_mins(1),
     };
 
-    fn gpus(of: u64) -> Gpus {
-        [("a".to_owned(), of)].into()
-    }
-
-    /// Looks each 15 s at what is wanted; answers what is published after each.
-    fn follow(planner: &mut Planner, start: Instant, from_s: u64, published: u64, wanted: &[u64]) -> Vec<u64> {
-        let mut published = gpus(published);
-        let look = |(at, wanted): (usize, &u64)| {
-            let now = start + Duration::from_secs(from_s + 15 * at as u64);
-            published = planner.plan(now, &gpus(*wanted), &published).gpus;
-            planner.wrote(&published);
-            published["a"]
-        };
-        wanted.iter().enumerate().map(look).collect()
-    }
-
-    #[test]
-    fn a_quota_is_lowered_at_once_and_raised_to_what_was_wanted_all_along() {
-        let mut planner = Planner::new(RULES);
-        let wanted = [100, 99, 120, 120, 110, 120, 120, 120, 120, 120, 120, 120, 120, 120];
-        let published = follow(&mut planner, Instant::now(), 0, 100, &wanted);
-        // 120 is wanted from 30 s on, with 110 in between: 110 is published after 120 s, and 120 another 120 s later.
-        assert_eq!(published, [100, 99, 99, 99, 99, 99, 99, 99, 99, 99, 110, 110, 110, 110]);
-    }
-
-    #[test]
-    fn a_small_raise_is_left_and_a_small_lowering_is_not() {
-        let mut planner = Planner::new(RULES);
-        assert_eq!(follow(&mut planner, Instant::now(), 0, 100, &[109; 12])[11], 100, "below a tenth");
-        assert_eq!(follow(&mut Planner::new(RULES), Instant::now(), 0, 5, &[6; 12])[11], 5, "below two GPUs");
-        assert_eq!(follow(&mut Planner::new(RULES), Instant::now(), 0, 0, &[2; 12])[11], 2);
-        assert_eq!(follow(&mut planner, Instant::now(), 200, 100, &[99])[0], 99);
-    }
-
-    #[test]
-    fn a_quota_lowered_by_another_writer_rises_after_the_full_wait_again() {
-        let (mut planner, start) = (Planner::new(RULES), Instant::now());
-        assert_eq!(follow(&mut planner, start, 0, 100, &[100; 20])[19], 100);
-        let after = follow(&mut planner, start, 300, 40, &[100; 9]);
-        assert_eq!(after, [40, 40, 40, 40, 40, 40, 40, 40, 100]);
-    }
-
-    #[test]
-    fn what_was_wanted_in_a_pause_is_not_known() {
-        let (mut planner, start) = (Planner::new(RULES), Instant::now());
-        assert_eq!(follow(&mut planner, start, 0, 50, &[100; 2]), [50, 50]);
-        assert_eq!(follow(&mut planner, start, 600, 50, &[100; 9]), [50, 50, 50, 50, 50, 50, 50, 50, 100]);
-    }
-
     #[test]
     fn flavors_are_set_to_0_and_not_dropped_and_no_more_is_published_than_nodes_have() {
         let model = |name| GpuModel::parse(name).unwrap();
-        let amounts = Amounts { quota_gpus: 90, held_gpus: 8, allocatable_gpus: 64 };
+        let amounts = Amounts { quota_gpus: 90, held_gpus: 8, allocatable_gpus: 64, ..Amounts::default() };
         let wanted = Wanted { is_known: true, by_model: [(model("A100"), amounts)].into(), ..Wanted::default() };
         let flavors = "a=A100,h=H800".parse::<crate::config::Flavors>().unwrap().0;
-        let by_flavor = wanted.by_flavor(&flavors);
+        let by_flavor = wanted.by_flavor(Part::Main, &flavors);
         assert_eq!(by_flavor, [("a".to_owned(), 64), ("h".to_owned(), 0)].into());
-        assert_eq!((wanted.in_all(), wanted.held(&flavors)["a"]), (64, 8));
+        assert_eq!((wanted.in_all(Part::Main), wanted.held(Part::Main, &flavors)["a"]), (64, 8));
         let published = [("a".to_owned(), 64), ("old".to_owned(), 12)].into();
         let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, &published);
         assert_eq!(plan.gpus["old"], 0);
         let texts: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["h: 0, none before", "old: 12 to 0"]);
-    }
-
-    proptest! {
-        #[test]
-        fn it_is_never_above_what_is_wanted_and_comes_to_within_the_least_change(
-            start in 0u64..500, wanted in prop::collection::vec(0u64..500, 1..60),
-        ) {
-            let (mut planner, began) = (Planner::new(RULES), Instant::now());
-            let last = *wanted.last().unwrap();
-            let published = follow(&mut planner, began, 0, start, &wanted);
-            prop_assert!(published.iter().zip(&wanted).all(|(published, wanted)| published <= wanted));
-            let at_last = follow(&mut planner, began, 15 * wanted.len() as u64, *published.last().unwrap(), &[last; 18]);
-            let end = *at_last.last().unwrap();
-            prop_assert!(end <= last && !RULES.is_large(end, last), "{end} where {last} is wanted");
-        }
     }
 }

@@ -1,15 +1,19 @@
 //! Objects that carry quotas: path, content and form. Pure: JSON in, JSON out.
 
-use super::plan::Gpus;
+use super::plan::{Gpus, Part};
 use super::provider::Form;
 use crate::config::Config;
+use crate::events::Regarding;
 use crate::lead::{epoch_of, stamp};
-use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER};
+use crate::names::{HEADROOM, HELD_GPUS, MANAGED_BY, QUOTA_CONTROLLER, QUOTA_MANAGER};
+use crate::quantity::Quantity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Name of each `ResourceQuota`.
 pub const RESOURCE_QUOTA: &str = "headroom-spot";
+/// Name of each `ResourceQuota` of spot at will, where that is apart.
+pub const AT_WILL_QUOTA: &str = "headroom-spot-at-will";
 /// Under which the whole of a namespace is published.
 pub const ALL: &str = "all";
 
@@ -66,10 +70,13 @@ impl Target {
 
     /// The `ResourceQuota` of a namespace.
     #[must_use]
-    pub fn quota(config: &Config, namespace: &str) -> Self {
-        let kind =
-            Kind::Quota { namespace: namespace.to_owned(), classes: config.spot_priority_classes.names().clone() };
-        Self { kind, name: RESOURCE_QUOTA.to_owned(), gpu_resource: config.gpu_resource.to_string() }
+    pub fn quota(config: &Config, namespace: &str, part: Part) -> Self {
+        let (name, classes) = match part {
+            Part::Main => (RESOURCE_QUOTA, config.spot_priority_classes.names()),
+            Part::AtWill => (AT_WILL_QUOTA, &config.at_will_priority_classes.0),
+        };
+        let kind = Kind::Quota { namespace: namespace.to_owned(), classes: classes.clone() };
+        Self { kind, name: name.to_owned(), gpu_resource: config.gpu_resource.to_string() }
     }
 
     /// Name in metrics and the log.
@@ -78,8 +85,21 @@ impl Target {
         match &self.kind {
             Kind::Provider(_) => "capacity-provider".to_owned(),
             Kind::Queue => "cluster-queue".to_owned(),
-            Kind::Quota { namespace, .. } => format!("resource-quota/{namespace}"),
+            Kind::Quota { namespace, .. } if self.name == RESOURCE_QUOTA => format!("resource-quota/{namespace}"),
+            Kind::Quota { namespace, .. } => format!("resource-quota-at-will/{namespace}"),
         }
+    }
+
+    /// The object, for events of it.
+    #[must_use]
+    pub fn regarding(&self) -> Regarding {
+        let (api_version, kind) = match &self.kind {
+            Kind::Provider(form) => (format!("kueue.x-k8s.io/{}", form.version), "CapacityProvider"),
+            Kind::Queue => ("kueue.x-k8s.io/v1beta2".to_owned(), "ClusterQueue"),
+            Kind::Quota { .. } => ("v1".to_owned(), "ResourceQuota"),
+        };
+        let namespace = if let Kind::Quota { namespace, .. } = &self.kind { namespace.clone() } else { String::new() };
+        Regarding { api_version, kind, namespace, name: self.name.clone(), uid: String::new() }
     }
 
     /// Path of the object.
@@ -109,6 +129,21 @@ impl Target {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Other field managers that own the amounts.
+    #[must_use]
+    pub fn other_owners(&self, live: &Value) -> Vec<String> {
+        let request = format!("f:{}", self.request());
+        let path: &[&str] = match &self.kind {
+            Kind::Provider(_) => &["f:status", "f:capacity"],
+            Kind::Queue => &["f:spec", "f:resourceGroups"],
+            Kind::Quota { .. } => &["f:spec", "f:hard", &request],
+        };
+        let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let others = entries.filter(|one| one["manager"] != QUOTA_MANAGER);
+        let owns = |one: &&Value| path.iter().try_fold(&one["fieldsV1"], |at, step| at.get(*step)).is_some();
+        others.filter(owns).filter_map(|one| one["manager"].as_str().map(str::to_owned)).collect()
     }
 
     /// GPUs that the object publishes; entries that are no number are left out.
@@ -199,11 +234,8 @@ impl Target {
     }
 
     fn api(&self) -> (Value, Value) {
-        match &self.kind {
-            Kind::Provider(form) => (format!("kueue.x-k8s.io/{}", form.version).into(), "CapacityProvider".into()),
-            Kind::Queue => ("kueue.x-k8s.io/v1beta2".into(), "ClusterQueue".into()),
-            Kind::Quota { .. } => ("v1".into(), "ResourceQuota".into()),
-        }
+        let Regarding { api_version, kind, .. } = self.regarding();
+        (api_version.into(), kind.into())
     }
 
     fn spec(&self, live: Option<&Value>, content: &Content) -> Value {
@@ -298,7 +330,7 @@ fn flavors_in_order(live: Option<&Value>, gpus: &Gpus) -> Vec<String> {
 
 fn owns_selector(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut ours = entries.filter(|one| one["manager"] == crate::names::QUOTA_MANAGER && one["operation"] == "Apply");
+    let mut ours = entries.filter(|one| one["manager"] == QUOTA_MANAGER && one["operation"] == "Apply");
     ours.any(|one| one["fieldsV1"]["f:spec"].get("f:namespaceSelector").is_some())
 }
 
@@ -308,15 +340,10 @@ pub fn held_of(live: &Value) -> Option<Gpus> {
     serde_json::from_str(live["metadata"]["annotations"][HELD_GPUS].as_str()?).ok()
 }
 
-/// A whole number of GPUs, as quantities of the API say it; what is above a whole one does not count.
+/// Whole GPUs of a quantity of the API; a part of one does not count.
 fn whole(quantity: &Value) -> Option<u64> {
-    let text = quantity.as_str().map(str::to_owned).or_else(|| quantity.as_u64().map(|gpus| gpus.to_string()))?;
-    let factors = [("k", 1_000, 1), ("M", 1_000_000, 1), ("m", 1, 1_000)];
-    let (number, times, part) = factors
-        .into_iter()
-        .find_map(|(suffix, times, part)| Some((text.strip_suffix(suffix)?, times, part)))
-        .unwrap_or((&text, 1, 1));
-    Some(number.parse::<u64>().ok()?.checked_mul(times)? / part)
+    let text = quantity.as_str().map(str::to_owned).or_else(|| quantity.as_number().map(ToString::to_string))?;
+    Quantity::parse(&text).ok().map(Quantity::floor)
 }
 
 #[cfg(test)]
@@ -327,10 +354,10 @@ mod tests {
     fn quantities_are_whole_numbers() {
         let read = |text: &str| whole(&json!(text));
         assert_eq!(
-            [read("8"), read("2k"), read("1500m"), read("x"), read("")],
-            [Some(8), Some(2_000), Some(1), None, None]
+            [read("8"), read("2k"), read("8e0"), read("1500m"), read("x"), read("")],
+            [Some(8), Some(2_000), Some(8), Some(1), None, None]
         );
-        assert_eq!(whole(&json!(4)), Some(4));
+        assert_eq!([whole(&json!(4)), whole(&json!(1e3))], [Some(4), Some(1_000)]);
     }
 
     #[test]
@@ -348,6 +375,6 @@ mod tests {
         live["status"]["flavorsUsage"] =
             json!([{ "name": "a", "resources": [{ "name": "nvidia.com/gpu", "total": "7", "borrowed": "0" }] }]);
         assert_eq!(queue.used(&live)["a"], 7);
-        assert_eq!(Target::quota(&Config::default(), "team-a").used(&json!({}))[ALL], 0);
+        assert_eq!(Target::quota(&Config::default(), "team-a", Part::Main).used(&json!({}))[ALL], 0);
     }
 }

@@ -37,7 +37,8 @@ fn settings(kueue: &str) -> Config {
 }
 
 fn amounts(a100: u64, h800: u64) -> Arc<Wanted> {
-    let of = |quota_gpus| Amounts { quota_gpus, held_gpus: quota_gpus / 4, allocatable_gpus: 1_000 };
+    let of =
+        |quota_gpus| Amounts { quota_gpus, held_gpus: quota_gpus / 4, allocatable_gpus: 1_000, ..Amounts::default() };
     let model = |name| GpuModel::parse(name).unwrap();
     let by_model = [(model("A100"), of(a100)), (model("H800"), of(h800))].into();
     Arc::new(Wanted { is_known: true, by_model, lowered_because: String::new() })
@@ -49,7 +50,7 @@ async fn stage(fake: FakeKubernetes, config: Config) -> Stage {
     let (lead, led) = watch::channel(None);
     let (stop, stopped) = watch::channel(false);
     let outpaced = Arc::new(watch::channel(0).0);
-    let task = tokio::spawn(run(client(&fake).await, Arc::new(config.clone()), wants, led, stopped));
+    let task = tokio::spawn(run(client(&fake).await, Arc::new(config.clone()), wants, led, Events::none(), stopped));
     let stage = Stage { fake, config, wanted, lead, outpaced, _stop: stop, task };
     stage.leads(3);
     stage
@@ -210,6 +211,38 @@ async fn fields_of_an_admin_are_left_alone_and_reported_and_written_again_once_t
 }
 
 #[tokio::test]
+async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is_to_be_written() {
+    let fake = FakeKubernetes::start().await;
+    fake.install_kueue();
+    let config = settings("cluster-queue");
+    let (calls, (outpaced, _)) = (Calls::new(client(&fake).await, Duration::from_secs(5)), watch::channel(0));
+    let epoch = Epoch::new(3, Instant::now() + Duration::from_mins(10), Arc::new(outpaced));
+    let (_lead, led) = watch::channel(Some(epoch));
+    let mut kept = Kept::new(Target::queue(&config), rules_of(&config));
+    let looks = async |kept: &mut Kept, a100: u64| {
+        let gpus: Gpus = [("a100-spot".to_owned(), a100)].into();
+        let means = Means {
+            calls: &calls,
+            fence: &Fence::new(led.clone()),
+            events: &Events::none(),
+            rules: rules_of(&config),
+            set_aside_for: Duration::ZERO,
+        };
+        kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), message: "" }).await.0
+    };
+    assert_eq!(looks(&mut kept, 40).await, Stands::InOrder);
+    let mut groups = fake.get("clusterqueues", "", "headroom-spot").unwrap()["spec"]["resourceGroups"].clone();
+    groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "30".into();
+    let theirs = |spec: Value| json!({ "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": { "name": "headroom-spot" }, "spec": spec });
+    fake.apply_as("argocd", &theirs(json!({ "resourceGroups": groups })));
+    assert_eq!(looks(&mut kept, 20).await, Stands::NotOurs);
+    // A raise is not due yet: there is nothing to write, and the conflict stands.
+    assert_eq!([looks(&mut kept, 40).await, looks(&mut kept, 40).await], [Stands::NotOurs; 2]);
+    fake.apply_as("argocd", &theirs(json!({})));
+    assert_eq!(looks(&mut kept, 40).await, Stands::InOrder);
+}
+
+#[tokio::test]
 async fn objects_of_others_are_refused() {
     let fake = with_provider("orchestratedFlavors").await;
     let spec = json!({ "controllerName": "example.com/other", "orchestratedFlavors": [{ "name": "x" }] });
@@ -244,6 +277,7 @@ async fn races_throttling_and_failures_end_with_the_quota_written_and_few_reques
 async fn who_was_outpaced_or_leads_no_more_writes_nothing() {
     let stage = stage(with_provider("orchestratedFlavors").await, settings("capacity-provider")).await;
     stage.publishes("capacityproviders", 40, 16).await;
+    stage.beats_on().await;
     let annotations = json!({ "metadata": { "annotations": { EPOCH: "5" } } });
     stage.fake.patch("capacityproviders", "", "headroom-spot", &annotations).unwrap();
     stage.fake.forget_requests();
@@ -310,8 +344,14 @@ async fn the_replica_that_takes_over_stamps_its_epoch_and_the_killed_one_writes_
     for name in ["a", "b"] {
         let settings = Config { identity: name.to_owned(), ..settings("capacity-provider") };
         let (lead, elects) = run_lead(client(&fake).await, &settings, stopped.clone());
-        let publishes =
-            tokio::spawn(run(client(&fake).await, Arc::new(settings), wants.clone(), lead.clone(), stopped.clone()));
+        let publishes = tokio::spawn(run(
+            client(&fake).await,
+            Arc::new(settings),
+            wants.clone(),
+            lead.clone(),
+            Events::none(),
+            stopped.clone(),
+        ));
         runs.push((lead, elects, publishes));
     }
     let epoch = || fake.get("capacityproviders", "", "headroom-spot").map_or(0, |live| epoch_of(&live));

@@ -1,8 +1,10 @@
 //! One object: read, decide, write if a change is due.
 
+use super::LOWERED;
 use super::plan::{Gpus, Plan, Planner, Rules};
 use super::target::{Content, Target};
 use crate::calls::{Calls, Fault};
+use crate::events::{Events, Note};
 use crate::lead::{Fence, Fenced};
 use crate::names::QUOTA_MANAGER;
 use metrics::{counter, gauge};
@@ -53,6 +55,7 @@ pub struct Wish<'a> {
 pub struct Means<'a> {
     pub calls: &'a Calls,
     pub fence: &'a Fence,
+    pub events: &'a Events,
     pub rules: Rules,
     /// Objects of others are read again after this.
     pub set_aside_for: Duration,
@@ -65,6 +68,8 @@ pub struct Kept {
     planner: Planner,
     /// Not read again before, and its last state.
     set_aside: Option<(Instant, Stands)>,
+    /// Whether another owned fields that we write when it was last tried.
+    is_contested: bool,
     faults: Standing,
 }
 
@@ -84,7 +89,7 @@ pub async fn write(calls: &Calls, target: &Target, live: Option<&Value>, content
 impl Kept {
     #[must_use]
     pub const fn new(target: Target, rules: Rules) -> Self {
-        Self { target, planner: Planner::new(rules), set_aside: None, faults: Standing::new() }
+        Self { target, planner: Planner::new(rules), set_aside: None, is_contested: false, faults: Standing::new() }
     }
 
     /// Looks once. The fault that pauses all writes, where there is one, comes with it.
@@ -103,7 +108,12 @@ impl Kept {
             self.count("stale");
             went = self.once(means, wish).await;
         }
+        self.is_contested = matches!(went, Err(Trouble::Call(Fault::Owned { .. })));
         self.tell(&went);
+        if let Err(trouble @ (Trouble::Another(_) | Trouble::Call(Fault::Owned { .. }))) = &went {
+            let text = format!("the spot quota is not written, nor forced: {trouble}");
+            means.events.tell(self.target.regarding(), Note::warning("QuotaConflict", "Publish", text));
+        }
         match went {
             Ok(()) => (Stands::InOrder, None),
             Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => {
@@ -128,6 +138,12 @@ impl Kept {
         if live.is_some() {
             self.target.is_ours(is).map_err(Trouble::Another)?;
         }
+        // A conflict lasts while another owns the fields, also where nothing is to be written at the moment.
+        let managers = self.target.other_owners(is);
+        if self.is_contested && !managers.is_empty() {
+            let detail = "they still own what is to be written".to_owned();
+            return Err(Trouble::Call(Fault::Owned { managers, detail }));
+        }
         let epoch = means.fence.check(is)?;
         // 2. Decide.
         let plan = self.planner.plan(Instant::now(), wish.gpus, &self.target.published(is));
@@ -139,6 +155,11 @@ impl Kept {
         if is_due {
             write(means.calls, &self.target, live.as_ref(), &content).await?;
             self.wrote(&plan);
+            // Why it is low; an ordinary change is in the metrics.
+            if wish.message.starts_with(LOWERED) {
+                let note = Note::warning("QuotaLowered", "Publish", wish.message.to_owned());
+                means.events.tell(self.target.regarding(), note);
+            }
         }
         for (flavor, gpus) in &plan.gpus {
             gauge!("headroom_published_gpus", "target" => self.target.label(), "flavor" => flavor.clone())
@@ -167,7 +188,7 @@ impl Kept {
             Err(Trouble::Another(_) | Trouble::Call(Fault::Owned { .. })) => Some("conflict"),
             Err(Trouble::Fenced(_)) => Some("fenced"),
             Err(Trouble::Call(Fault::Throttled { .. })) => Some("throttled"),
-            Err(Trouble::Call(Fault::Refused { .. })) => Some("refused"),
+            Err(Trouble::Call(Fault::Refused { .. } | Fault::Budget { .. })) => Some("refused"),
             Err(Trouble::Call(Fault::Absent { .. })) => Some("absent"),
             Err(Trouble::Call(Fault::Stale { .. } | Fault::Failed { .. })) => Some("failed"),
         };

@@ -1,50 +1,17 @@
 //! Facts of pods and nodes that concern Headroom.
 
-use crate::cluster::slim::{Container, Node, Pod, unix_s};
+mod node;
+
+pub use super::uid::Uid;
+pub use node::NodeFacts;
+
+use crate::cluster::slim::{Container, Pod, unix_s};
 use crate::config::{Config, QualifiedName};
+use crate::gangs::{GangKey, gangs_of};
 use crate::names;
+use crate::quantity::Quantity;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use vocab::{GpuModel, HorizonHours, NameError, NodeId, Organization, TaskClass, UnixSeconds};
-
-/// The UID of a pod as a number: 16 bytes instead of a string for each of 100,000 pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uid(pub u128);
-
-impl Uid {
-    /// Of a UUID, or, of any other text, of its digest: UIDs are only compared.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        Self::of_uuid(text.as_bytes()).unwrap_or_else(|| {
-            // FNV-1a of 128 bits; UIDs that are no UUIDs come from tests and from other API servers.
-            let offset = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-            let prime = 0x0000_0000_0100_0000_0000_0000_0000_013b_u128;
-            Self(text.bytes().fold(offset, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(prime)))
-        })
-    }
-
-    fn of_uuid(text: &[u8]) -> Option<Self> {
-        const DASHES: [usize; 4] = [8, 13, 18, 23];
-        if text.len() != 36 || DASHES.iter().any(|dash| text[*dash] != b'-') {
-            return None;
-        }
-        let mut value = 0_u128;
-        for (place, byte) in text.iter().enumerate() {
-            if !DASHES.contains(&place) {
-                value = value << 4 | u128::from(char::from(*byte).to_digit(16)?);
-            }
-        }
-        Some(Self(value))
-    }
-}
-
-/// As the API writes it, where it is a UUID.
-impl fmt::Display for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
-    }
-}
+use vocab::{GpuModel, HorizonHours, MilliGpus, NameError, NodeId, Organization, TaskClass, UnixSeconds};
 
 /// How pods are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +22,18 @@ pub struct Reading {
     pub gpu_model_label: String,
     /// GPU model without a label or selector.
     pub default_gpu_model: Option<GpuModel>,
-    /// Priority classes of spot pods.
+    /// Priority classes of spot pods, those at will included.
     pub spot_classes: BTreeSet<String>,
+    /// Priority classes of spot pods that are promised nothing and are counted apart; none where all of spot is counted together.
+    pub at_will_classes: BTreeSet<String>,
     /// None: the namespace.
     pub organization_label: Option<String>,
     /// Guarantee of spot pods that name none.
     pub default_guarantee: Option<HorizonHours>,
+    /// Classes of devices that are GPUs, with their GPU model where it is stated.
+    pub device_classes: BTreeMap<String, Option<GpuModel>>,
+    /// Whether gangs are counted.
+    pub gangs: bool,
 }
 
 impl Reading {
@@ -70,9 +43,12 @@ impl Reading {
             gpu_resource: config.gpu_resource.to_string(),
             gpu_model_label: config.gpu_model_label.to_string(),
             default_gpu_model: config.default_gpu_model.get().cloned(),
-            spot_classes: config.spot_priority_classes.names().clone(),
+            spot_classes: config.spot_classes(),
+            at_will_classes: config.at_will_priority_classes.0.clone(),
             organization_label: config.organization_label.get().map(QualifiedName::to_string),
             default_guarantee: config.default_guarantee_hours.0,
+            device_classes: config.device_classes.0.clone(),
+            gangs: config.gangs,
         }
     }
 }
@@ -96,8 +72,13 @@ pub struct PodFacts {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Whole GPUs.
     pub gpus: u32,
+    /// Thousandths of one more GPU: parts of GPUs, of claims alone.
+    pub share_milli: u16,
     pub class: TaskClass,
+    /// Whether it is of a spot class whose pods are promised nothing and counted apart.
+    pub is_at_will: bool,
     /// Asked for; none at will, and none for HP.
     pub guarantee: Option<HorizonHours>,
     /// Organization.
@@ -120,8 +101,12 @@ pub struct PodFacts {
     pub disruption: Option<String>,
     /// Whether its eviction was announced by us.
     pub is_announced: bool,
+    /// The announced eviction for which it has saved its work, as it says.
+    pub ready_for: Option<UnixSeconds>,
     /// Kueue's Workload that it belongs to, where it says so. Of its namespace.
     pub workload: Option<String>,
+    /// Gangs that it belongs to, where gangs are counted.
+    pub gangs: Vec<GangKey>,
 }
 
 /// Why a pod or node that has GPUs cannot be read.
@@ -129,16 +114,28 @@ pub struct PodFacts {
 pub enum FactFault {
     #[error("{what} {name}: it has no UID")]
     NoUid { what: &'static str, name: String },
-    #[error("{what} {name}: {resource}: {amount:?} is no whole number of at most 64 GPUs")]
-    Gpus { what: &'static str, name: String, resource: String, amount: String },
+    #[error("{what} {name}: {resource}: {amount:?}: {detail}")]
+    Gpus { what: &'static str, name: String, resource: String, amount: String, detail: String },
     #[error("{what} {name}: {fault}")]
     Name { what: &'static str, name: String, fault: NameError },
     #[error("{what} {name}: {key}: {value:?}: {detail}")]
     Annotation { what: &'static str, name: String, key: &'static str, value: String, detail: String },
+    #[error("pod {name}: label {label}: {fault}: it counts for its namespace")]
+    Organization { name: String, label: String, fault: NameError },
+    #[error("{0}")]
+    Other(String),
 }
 
-/// GPUs of a node at most: placement has one bit for each.
-const MOST_GPUS: u64 = 64;
+impl FactFault {
+    /// Whether the object counts anyway, without what cannot be read.
+    #[must_use]
+    pub const fn counts_anyway(&self) -> bool {
+        matches!(self, Self::Annotation { .. } | Self::Organization { .. })
+    }
+}
+
+/// GPUs, or replicas of GPUs, of one object at most: more is a mistake of a device plugin.
+pub const MOST_GPUS: u64 = u16::MAX as u64;
 
 impl PodFacts {
     /// Reads a pod; `None` where it asks for no GPUs. An annotation that makes no sense is answered beside the facts, which then
@@ -147,41 +144,65 @@ impl PodFacts {
     /// # Errors
     /// It has no UID, or its GPUs or names cannot be read.
     pub fn read(pod: &Pod, reading: &Reading) -> Result<Option<(Self, Vec<FactFault>)>, FactFault> {
+        Self::read_claiming(pod, reading, false)
+    }
+
+    /// As [`read`](Self::read), with a pod that asks for no GPUs by itself where it `has_claims`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_claiming(
+        pod: &Pod,
+        reading: &Reading,
+        has_claims: bool,
+    ) -> Result<Option<(Self, Vec<FactFault>)>, FactFault> {
         let name = format!("{}/{}", text(pod.metadata.namespace.as_ref()), text(pod.metadata.name.as_ref()));
         let gpus = gpus_of_pod(pod, &name, &reading.gpu_resource)?;
-        if gpus == 0 {
+        if gpus == 0 && !has_claims {
             return Ok(None);
         }
         let uid = pod.metadata.uid.as_deref().filter(|uid| !uid.is_empty());
         let uid = Uid::of(uid.ok_or_else(|| FactFault::NoUid { what: "pod", name: name.clone() })?);
         let named = |fault| FactFault::Name { what: "pod", name: name.clone(), fault };
-        let class = match &pod.spec.priority_class_name {
-            Some(class) if reading.spot_classes.contains(class) => TaskClass::Spot,
-            _ => TaskClass::Hp,
-        };
+        let class = if is_spot(pod, reading) { TaskClass::Spot } else { TaskClass::Hp };
         let mut faults = Vec::new();
-        let guarantee = (class == TaskClass::Spot).then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
+        let is_at_will =
+            pod.spec.priority_class_name.as_ref().is_some_and(|name| reading.at_will_classes.contains(name));
+        // Hours that such a pod writes are not read: its class promises none.
+        let may_ask = class == TaskClass::Spot && !is_at_will;
+        let guarantee = may_ask.then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
         let facts = Self {
             uid,
             namespace: text(pod.metadata.namespace.as_ref()).to_owned(),
             name: text(pod.metadata.name.as_ref()).to_owned(),
             gpus,
+            share_milli: 0,
             class,
+            is_at_will,
             guarantee,
-            organization: Organization::parse(organization(pod, reading)).map_err(named)?,
+            organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
             gpu_model: selected_model(pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
             node: pod.spec.node_name.as_deref().map(NodeId::parse).transpose().map_err(named)?,
             life: life(pod),
             created: UnixSeconds::new(pod.metadata.creation_timestamp.as_ref().map_or(0, unix_s)),
             bound: bound(pod),
-            saved: saved(pod, &name, &mut faults),
+            saved: time(pod, &name, names::CHECKPOINTED_AT, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
             is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
+            ready_for: time(pod, &name, names::EVICT_READY, &mut faults),
             workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),
+            gangs: if reading.gangs { gangs_of(pod) } else { Vec::new() },
         };
         Ok(Some((facts, faults)))
+    }
+
+    /// GPUs that it asks for.
+    #[must_use]
+    pub fn amount(&self) -> MilliGpus {
+        let share = MilliGpus::from_milli(u64::from(self.share_milli)).unwrap_or(MilliGpus::ZERO);
+        MilliGpus::from_gpus(self.gpus).saturating_add(share)
     }
 
     /// From when a promise to it counts: when it got its node, or, if that is unknown, when it was created.
@@ -191,14 +212,35 @@ impl PodFacts {
     }
 }
 
-fn text(value: Option<&String>) -> &str {
+pub(super) fn text(value: Option<&String>) -> &str {
     value.map_or("", String::as_str)
 }
 
-fn organization<'a>(pod: &'a Pod, reading: &Reading) -> &'a str {
-    let labels = pod.metadata.labels.as_ref();
-    let named = reading.organization_label.as_ref().and_then(|label| labels?.get(label));
-    named.filter(|name| !name.is_empty()).map_or_else(|| text(pod.metadata.namespace.as_ref()), String::as_str)
+/// Whether the class of a pod is one of spot.
+pub(crate) fn is_spot(pod: &Pod, reading: &Reading) -> bool {
+    pod.spec.priority_class_name.as_ref().is_some_and(|class| reading.spot_classes.contains(class))
+}
+
+/// By the label, or else the namespace: a label is changed while a pod runs, and must not make its GPUs invisible.
+pub(crate) fn organization(
+    pod: &Pod,
+    name: &str,
+    reading: &Reading,
+    faults: &mut Vec<FactFault>,
+) -> Result<Organization, NameError> {
+    let labelled = reading.organization_label.as_ref().and_then(|label| {
+        let value = pod.metadata.labels.as_ref()?.get(label)?;
+        (!value.is_empty()).then_some((label, value))
+    });
+    if let Some((label, value)) = labelled {
+        match Organization::parse(value) {
+            Ok(organization) => return Ok(organization),
+            Err(fault) => {
+                faults.push(FactFault::Organization { name: name.to_owned(), label: label.clone(), fault });
+            }
+        }
+    }
+    Organization::parse(text(pod.metadata.namespace.as_ref()))
 }
 
 fn life(pod: &Pod) -> Life {
@@ -219,7 +261,7 @@ fn bound(pod: &Pod) -> Option<UnixSeconds> {
 }
 
 fn disruption(pod: &Pod) -> Option<String> {
-    let reason = condition(pod, "DisruptionTarget").and_then(|one| one.reason.clone());
+    let reason = condition(pod, "DisruptionTarget").and_then(|one| Some(one.reason.as_ref()?.to_string()));
     // The kubelet says of an eviction for want of memory or disk only this.
     reason.or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
 }
@@ -244,12 +286,12 @@ fn guarantee(pod: &Pod, name: &str, reading: &Reading, faults: &mut Vec<FactFaul
     }
 }
 
-fn saved(pod: &Pod, name: &str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
-    let value = annotation_or_label(pod, names::CHECKPOINTED_AT)?;
+fn time(pod: &Pod, name: &str, key: &'static str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {
+    let value = annotation_or_label(pod, key)?;
     match command_line::instant(value) {
         Ok(at) => Some(at),
         Err(fault) => {
-            faults.push(annotation(name, names::CHECKPOINTED_AT, value, fault));
+            faults.push(annotation(name, key, value, fault));
             None
         }
     }
@@ -282,29 +324,29 @@ pub(crate) fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, 
     }
     let all = running.max(starting);
     if u64::from(all) > MOST_GPUS {
-        let amount = all.to_string();
-        return Err(FactFault::Gpus { what: "pod", name: name.to_owned(), resource: resource.to_owned(), amount });
+        return Err(too_many("pod", name, resource, &all.to_string()));
     }
     Ok(all)
 }
 
-/// A quantity that counts: whole, with the suffixes that the API may write a whole number with.
-fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
-    let wrong = || {
-        let (name, resource, amount) = (name.to_owned(), resource.to_owned(), amount.to_owned());
-        FactFault::Gpus { what, name, resource, amount }
-    };
-    let (digits, thousandths) = match amount.strip_suffix('m') {
-        Some(digits) => (digits, true),
-        None => (amount, false),
-    };
-    let count: u64 = digits.parse().map_err(|_| wrong())?;
-    let count =
-        if thousandths { count.is_multiple_of(1_000).then_some(count / 1_000).ok_or_else(wrong)? } else { count };
-    if count > MOST_GPUS {
-        return Err(wrong());
-    }
-    Ok(count as u32)
+fn too_many(what: &'static str, name: &str, resource: &str, amount: &str) -> FactFault {
+    let (name, resource, amount) = (name.to_owned(), resource.to_owned(), amount.to_owned());
+    FactFault::Gpus { what, name, resource, amount, detail: format!("expected at most {MOST_GPUS} GPUs") }
+}
+
+/// A quantity that counts, rounded up as the scheduler does.
+pub(super) fn gpus(what: &'static str, name: &str, resource: &str, amount: &str) -> Result<u32, FactFault> {
+    let count = Quantity::parse(amount).map_err(|fault| FactFault::Gpus {
+        what,
+        name: name.to_owned(),
+        resource: resource.to_owned(),
+        amount: amount.to_owned(),
+        detail: fault.to_string(),
+    })?;
+    u32::try_from(count.ceil())
+        .ok()
+        .filter(|count| u64::from(*count) <= MOST_GPUS)
+        .ok_or_else(|| too_many(what, name, resource, amount))
 }
 
 /// The GPU model that a pod selects, by its selector or by an affinity that leaves one.
@@ -320,47 +362,4 @@ pub(crate) fn selected_model<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
     // Terms are alternatives: all have to leave the same one.
     let first = models.next()??;
     models.all(|model| model == Some(first)).then_some(first)
-}
-
-/// A node with GPUs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeFacts {
-    pub node: NodeId,
-    pub gpu_model: Option<GpuModel>,
-    pub gpus: u32,
-    /// Whether new pods may come: it is ready and not cordoned.
-    pub is_open: bool,
-    /// Whether it answers. What runs on one that does not may go on, or be lost.
-    pub is_ready: bool,
-    /// How its GPUs lie, as JSON.
-    pub topology: Option<String>,
-}
-
-impl NodeFacts {
-    /// Reads a node; `None` where it has no GPUs.
-    ///
-    /// # Errors
-    /// Its GPUs or names cannot be read.
-    pub fn read(node: &Node, reading: &Reading) -> Result<Option<Self>, FactFault> {
-        let name = text(node.metadata.name.as_ref());
-        let resource = &reading.gpu_resource;
-        let count =
-            node.status.allocatable.get(resource).map_or(Ok(0), |amount| gpus("node", name, resource, amount))?;
-        if count == 0 {
-            return Ok(None);
-        }
-        let named = |fault| FactFault::Name { what: "node", name: name.to_owned(), fault };
-        let labels: Option<&BTreeMap<String, String>> = node.metadata.labels.as_ref();
-        let model = labels.and_then(|labels| labels.get(&reading.gpu_model_label)).filter(|model| !model.is_empty());
-        let model = model.map(|model| GpuModel::parse(model)).transpose().map_err(named)?;
-        let is_ready = node.status.conditions.iter().any(|one| one.kind == "Ready" && one.status == "True");
-        Ok(Some(Self {
-            node: NodeId::parse(name).map_err(named)?,
-            gpu_model: model.or_else(|| reading.default_gpu_model.clone()),
-            gpus: count,
-            is_open: is_ready && !node.spec.unschedulable,
-            is_ready,
-            topology: node.metadata.annotations.as_ref().and_then(|all| all.get(names::TOPOLOGY)).cloned(),
-        }))
-    }
 }

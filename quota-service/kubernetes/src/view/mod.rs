@@ -3,23 +3,31 @@
 //! A pool is the nodes of one GPU model, kept as a [`Fleet`] whose tasks are pods, named by their UIDs. The API does not
 //! report which GPUs of a node a pod has: pods get the lowest idle numbers, which counts right and ignores topology.
 
+mod claimed;
 pub mod facts;
+mod ganged;
+mod large;
 mod outcomes;
 mod peaks;
 mod pool;
 #[cfg(test)]
 mod tests;
+mod uid;
 
+pub use claimed::{ClaimChange, SeenPod};
 pub use outcomes::{End, event_id};
 pub use peaks::HourPeaks;
-pub use pool::{PoolView, gang_of, task_of};
+pub use pool::{PoolView, fits_a_fleet, gang_of, task_of};
 
+use crate::claims::Ledger;
 use facts::{Life, NodeFacts, PodFacts, Reading, Uid};
+use ganged::Ganged;
 use peaks::Level;
-use placement::{Limit, Policy, over_quota};
+use placement::{Limit, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{
-    ClusterName, GpuModel, NodeId, Organization, Outcome, PoolId, PoolState, TaskClass, UnixSeconds, UsageRow,
+    ClusterName, GpuModel, MilliGpus, NodeId, Organization, Outcome, PoolId, PoolState, TaskClass, UnixSeconds,
+    UsageRow,
 };
 
 /// Known state of the cluster.
@@ -40,6 +48,9 @@ pub struct View {
     demand: HourPeaks,
     /// Ended promises that are not reported yet.
     outcomes: Vec<Outcome>,
+    /// GPUs that pods ask for by claims, and devices.
+    claims: Ledger,
+    ganged: Ganged,
 }
 
 impl View {
@@ -47,6 +58,8 @@ impl View {
     pub fn new(cluster: ClusterName, reading: Reading, policy: Policy) -> Self {
         Self {
             demand: HourPeaks::default(),
+            claims: Ledger::new(&reading.device_classes),
+            ganged: Ganged::default(),
             cluster,
             reading,
             policy,
@@ -105,7 +118,12 @@ impl View {
     #[must_use]
     pub fn model_of(&self, pod: &PodFacts) -> Option<GpuModel> {
         let here = pod.node.as_ref().and_then(|node| self.nodes.get(node)?.gpu_model.clone());
-        let named = here.or_else(|| pod.gpu_model.clone()).or_else(|| self.reading.default_gpu_model.clone());
+        here.or_else(|| self.model_or_only(pod.gpu_model.as_ref()))
+    }
+
+    /// The pool of what is selected, or the default, or the only one.
+    fn model_or_only(&self, selected: Option<&GpuModel>) -> Option<GpuModel> {
+        let named = selected.cloned().or_else(|| self.reading.default_gpu_model.clone());
         named.or_else(|| match self.pools.keys().collect::<Vec<_>>().as_slice() {
             [only] => Some((*only).clone()),
             _ => None,
@@ -201,33 +219,17 @@ impl View {
         self.pods.remove(&uid);
     }
 
-    /// Pods and nodes that are not among these have gone during a gap of the watch.
-    pub fn keep_pods(&mut self, seen: &BTreeSet<Uid>, now: UnixSeconds) {
-        let gone: Vec<Uid> = self.pods.keys().filter(|uid| !seen.contains(uid)).copied().collect();
-        for uid in gone {
-            self.remove_pod(uid, None, now);
-        }
-    }
-
-    /// As [`keep_pods`](Self::keep_pods).
-    pub fn keep_nodes(&mut self, seen: &BTreeSet<NodeId>, now: UnixSeconds) {
-        let gone: Vec<NodeId> = self.nodes.keys().filter(|node| !seen.contains(*node)).cloned().collect();
-        for node in gone {
-            self.remove_node(&node, now);
-        }
-    }
-
     /// Lets time pass: promises end, hours end, evictions stop to count.
     pub fn pass_to(&mut self, now: UnixSeconds) {
+        self.settle_gangs(now);
         self.demand.pass_to(now);
         let models: Vec<GpuModel> = self.pools.keys().cloned().collect();
         for model in models {
             let id = self.pool_id(&model);
             let Some(pool) = self.pools.get_mut(&model) else { continue };
-            pool.fleet.pass_to(now);
-            for (task, guarantee) in pool.fleet.ended_guarantees(now) {
-                let (node, gpus) = (pool.node_of(&task), pool.gpus_of(&task));
-                self.outcomes.push(outcomes::kept(&id, &task, guarantee, gpus, node));
+            for one in pool.take_kept(now) {
+                let (node, gpus) = one.place.unzip();
+                self.outcomes.push(outcomes::kept(&id, &one.task, one.guarantee, gpus, node));
             }
         }
     }
@@ -266,7 +268,7 @@ impl View {
         }
         if pod.class == TaskClass::Hp {
             let level = Level { model: model.clone(), organization: pod.organization.clone() };
-            self.demand.change(level, pod.gpus, true, now);
+            self.demand.change(level, pod.amount(), true, now);
         }
         self.counted.insert(uid, model);
     }
@@ -289,16 +291,9 @@ impl View {
         if let Some(pool) = self.pools.get_mut(&model) {
             pool.waiting.remove(&uid);
             // A promise that ended since the last round was kept: a pod that comes back has none.
-            let task = pool::task_of(uid);
-            let promise = pool.fleet.tasks().get(&task).and_then(|running| running.guarantee);
-            if let Some(promise) = promise.filter(|promise| promise.until <= now) {
-                self.outcomes.push(outcomes::kept(
-                    &id,
-                    &task,
-                    promise,
-                    Some(outcomes::gpus_of(&pod)),
-                    pod.node.clone(),
-                ));
+            if let Some(promise) = pool.promise_to(&pod).filter(|promise| promise.until <= now) {
+                let gpus = Some(pod.amount());
+                self.outcomes.push(outcomes::kept(&id, &pool::task_of(uid), promise, gpus, pod.node.clone()));
             }
             pool.lift(&pod);
             // A pod that started before there was room has room now.
@@ -308,8 +303,8 @@ impl View {
             }
         }
         if pod.class == TaskClass::Hp {
-            let level = Level { model, organization: pod.organization };
-            self.demand.change(level, pod.gpus, false, now);
+            let level = Level { model, organization: pod.organization.clone() };
+            self.demand.change(level, pod.amount(), false, now);
         }
     }
 
@@ -352,16 +347,15 @@ impl View {
         pods.retain(|pod| pod.class == TaskClass::Spot && !pod.is_going);
         pods.sort_by_key(|pod| (pod.created, pod.uid));
         let refused = pods.into_iter().find(|pod| {
-            let gang = pool::gang_of(pod);
-            let over = pod.guarantee.and_then(|hours| over_quota(&pool.fleet, &gang, hours, limits));
-            over.is_some() && pool.fleet.plan(&gang).is_some()
+            let over = pod.guarantee.and_then(|hours| pool.over_quota(pod.amount(), hours, limits));
+            over.is_some() && pool.fits(pod)
         });
         refused.map_or(0, |pod| u64::try_from(now.since_s(pod.created)).unwrap_or(0))
     }
 
-    /// HP demand now, in GPUs.
+    /// HP demand now.
     #[must_use]
-    pub fn demand_gpus(&self, model: &GpuModel) -> BTreeMap<Organization, u64> {
+    pub fn demand(&self, model: &GpuModel) -> BTreeMap<Organization, MilliGpus> {
         self.demand.now(model)
     }
 
@@ -372,7 +366,8 @@ impl View {
 
     /// Takes the promises that have ended.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
-        std::mem::take(&mut self.outcomes)
+        let outcomes = std::mem::take(&mut self.outcomes);
+        self.ganged.runs.merge(outcomes)
     }
 
     /// Puts unsent reports back.

@@ -94,7 +94,7 @@ pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) 
         kind: end.kind(),
         ended_at: now,
         began_at: Some(pod.since()),
-        gpus: Some(gpus_of(pod)),
+        gpus: Some(pod.amount()),
         task: Some(task_of(pod.uid)),
         node: pod.node.clone(),
     })
@@ -105,10 +105,5 @@ pub(super) fn of_past(pool: &PoolId, pod: &PodFacts, now: UnixSeconds) -> Option
     let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
     let is_past =
         pod.class == TaskClass::Spot && guarantee.until <= now && now.since_s(guarantee.until) < REPORTED_AGAIN_S;
-    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, Some(gpus_of(pod)), pod.node.clone()))
-}
-
-/// Request of the pod.
-pub(super) const fn gpus_of(pod: &PodFacts) -> MilliGpus {
-    MilliGpus::from_gpus(pod.gpus)
+    is_past.then(|| kept(pool, &task_of(pod.uid), guarantee, Some(pod.amount()), pod.node.clone()))
 }

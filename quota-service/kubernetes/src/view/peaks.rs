@@ -10,7 +10,7 @@ pub struct Level {
     pub organization: Organization,
 }
 
-/// Demand now, and its peak within the hour.
+/// Demand now, and its peak within the hour, in thousandths of a GPU.
 #[derive(Debug, Clone, Copy, Default)]
 struct Height {
     now: u64,
@@ -18,8 +18,8 @@ struct Height {
 }
 
 impl Height {
-    fn change(&mut self, gpus: u64, adds: bool) {
-        self.now = if adds { self.now + gpus } else { self.now.saturating_sub(gpus) };
+    fn change(&mut self, gpus_milli: u64, adds: bool) {
+        self.now = if adds { self.now + gpus_milli } else { self.now.saturating_sub(gpus_milli) };
     }
 }
 
@@ -47,15 +47,15 @@ struct Over {
     hour: HourStart,
     model: GpuModel,
     organization: Organization,
-    gpus: u64,
+    gpus_milli: u64,
 }
 
 impl HourPeaks {
-    pub(super) fn change(&mut self, level: Level, gpus: u32, adds: bool, now: UnixSeconds) {
+    pub(super) fn change(&mut self, level: Level, gpus: MilliGpus, adds: bool, now: UnixSeconds) {
         self.pass_to(now);
-        self.pools.entry(level.model.clone()).or_default().change(u64::from(gpus), adds);
+        self.pools.entry(level.model.clone()).or_default().change(gpus.milli(), adds);
         self.known.insert(level.clone());
-        self.levels.entry(level).or_default().change(u64::from(gpus), adds);
+        self.levels.entry(level).or_default().change(gpus.milli(), adds);
     }
 
     /// Time has come to `now`: what was asked for until then counts, and hours end.
@@ -88,11 +88,11 @@ impl HourPeaks {
             let peak = |height: Option<&Height>| height.map_or(0, |height| height.peak);
             for level in &self.known {
                 let (model, organization) = (level.model.clone(), level.organization.clone());
-                self.over.push(Over { hour, model, organization, gpus: peak(self.levels.get(level)) });
+                self.over.push(Over { hour, model, organization, gpus_milli: peak(self.levels.get(level)) });
             }
             for (model, height) in &self.pools {
                 let organization = Organization::pool_peak();
-                self.over.push(Over { hour, model: model.clone(), organization, gpus: height.peak });
+                self.over.push(Over { hour, model: model.clone(), organization, gpus_milli: height.peak });
             }
         }
         for height in self.levels.values_mut().chain(self.pools.values_mut()) {
@@ -122,9 +122,9 @@ impl HourPeaks {
         self.known.insert(level);
     }
 
-    pub(super) fn now(&self, model: &GpuModel) -> BTreeMap<Organization, u64> {
+    pub(super) fn now(&self, model: &GpuModel) -> BTreeMap<Organization, MilliGpus> {
         let here = self.levels.iter().filter(|(level, height)| &level.model == model && height.now > 0);
-        here.map(|(level, height)| (level.organization.clone(), height.now)).collect()
+        here.map(|(level, height)| (level.organization.clone(), amount(height.now))).collect()
     }
 
     pub(super) fn take(&mut self, cluster: &ClusterName) -> Vec<UsageRow> {
@@ -134,7 +134,7 @@ impl HourPeaks {
                 organization: over.organization,
             },
             hour: over.hour,
-            demand: MilliGpus::from_gpus(u32::try_from(over.gpus).unwrap_or(u32::MAX)),
+            demand: amount(over.gpus_milli),
         });
         let mut rows = std::mem::take(&mut self.rows);
         rows.extend(over);
@@ -144,4 +144,9 @@ impl HourPeaks {
     pub(super) fn put_back(&mut self, rows: Vec<UsageRow>) {
         self.rows.extend(rows);
     }
+}
+
+/// More than any cluster has is the most that there is.
+fn amount(gpus_milli: u64) -> MilliGpus {
+    MilliGpus::from_milli(gpus_milli).unwrap_or(MilliGpus::MAX)
 }

@@ -1,10 +1,11 @@
 //! One pool.
 
 use super::facts::{Life, NodeFacts, PodFacts, Uid};
-use placement::Policy;
+use super::large::{KeptPromise, LargeNodes};
 use placement::fleet::{EvictionSettings, Fleet, Gang, GpuRequest, Guarantee, Plan, PodPlace, PodRequest, numbers};
+use placement::{Limit, Policy, Refusal, exceeded};
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{MilliGpus, NodeId, PoolId, PoolState, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, NodeId, PoolId, PoolState, TaskClass, TaskId, UnixSeconds};
 use wire::TopologyBody;
 
 /// The nodes of one GPU model with their pods.
@@ -16,6 +17,8 @@ pub struct PoolView {
     pub waiting: BTreeSet<Uid>,
     /// Pods on their nodes.
     placed: BTreeMap<NodeId, BTreeSet<Uid>>,
+    /// Nodes that the fleet does not have.
+    large: LargeNodes,
     /// Pods for which their node has no GPU left as we count: the API reported a start before an end.
     crowded: BTreeSet<Uid>,
     /// Whether each node is ready: GPUs of those that are not count for nothing.
@@ -28,12 +31,36 @@ pub fn task_of(uid: Uid) -> TaskId {
     TaskId::parse(&uid.to_string()).expect("36 characters of a UID are a name")
 }
 
+/// Whether a fleet has nodes for so many GPUs: one that does not is left to the scheduler.
+#[must_use]
+pub fn fits_a_fleet(pod: &PodFacts) -> bool {
+    !LargeNodes::is_large(pod.gpus.saturating_add(u32::from(pod.share_milli > 0)))
+}
+
 /// Request of a pod to placement.
 #[must_use]
 pub fn gang_of(pod: &PodFacts) -> Gang {
     // CPU and memory are the scheduler's own business: it offers nodes that have them.
-    let request = PodRequest::new(GpuRequest::Whole(pod.gpus as u16), 0, 0);
+    let request = PodRequest::new(request_of(pod), 0, 0);
     Gang { task: task_of(pod.uid), class: pod.class, pod: request, pods: 1 }
+}
+
+/// GPUs of a pod. A part of a GPU beside whole ones takes one of its own: placement knows no request of both.
+fn request_of(pod: &PodFacts) -> GpuRequest {
+    let whole = u16::try_from(pod.gpus).unwrap_or(u16::MAX - 1);
+    match (whole, pod.share_milli) {
+        (whole, 0) => GpuRequest::Whole(whole),
+        (0, share) => GpuRequest::Share(share),
+        (whole, _) => GpuRequest::Whole(whole.saturating_add(1)),
+    }
+}
+
+fn whole(gpus: u64) -> MilliGpus {
+    amount(gpus.saturating_mul(MilliGpus::PER_GPU))
+}
+
+pub(super) fn amount(gpus_milli: u64) -> MilliGpus {
+    MilliGpus::from_milli(gpus_milli).unwrap_or(MilliGpus::MAX)
 }
 
 impl PoolView {
@@ -42,12 +69,16 @@ impl PoolView {
             fleet: Fleet::ordered(EvictionSettings::default(), policy.score).looking_at_topology(policy.topology),
             waiting: BTreeSet::new(),
             placed: BTreeMap::new(),
+            large: LargeNodes::default(),
             crowded: BTreeSet::new(),
             ready: BTreeMap::new(),
         }
     }
 
     pub(super) fn add(&mut self, facts: &NodeFacts) {
+        if LargeNodes::is_large(facts.gpus) {
+            return self.large.set(facts);
+        }
         let parsed = facts.topology.as_deref().and_then(|text| serde_json::from_str::<TopologyBody>(text).ok());
         let topology = parsed.and_then(|body| body.parse().ok()).map(std::sync::Arc::new);
         let id = facts.node.clone();
@@ -61,13 +92,16 @@ impl PoolView {
     }
 
     pub(super) fn open(&mut self, facts: &NodeFacts) {
-        if let Some(number) = self.fleet.number_of(&facts.node) {
+        if self.large.has(&facts.node) {
+            self.large.set(facts);
+        } else if let Some(number) = self.fleet.number_of(&facts.node) {
             self.fleet.open(number, facts.is_open);
             self.ready.insert(facts.node.clone(), facts.is_ready);
         }
     }
 
     pub(super) fn remove(&mut self, node: &NodeId) {
+        self.large.remove(node);
         if let Some(number) = self.fleet.number_of(node) {
             self.fleet.remove(number);
         }
@@ -81,17 +115,46 @@ impl PoolView {
         self.placed.get(node).cloned().unwrap_or_default()
     }
 
-    /// The node of a pod.
-    #[must_use]
-    pub fn node_of(&self, task: &TaskId) -> Option<NodeId> {
-        let place = self.fleet.tasks().get(task)?.places.first()?;
-        Some(self.fleet.nodes()[place.node].id.clone())
+    /// The node of a pod, and its GPUs.
+    fn place_of(&self, task: &TaskId) -> Option<(NodeId, MilliGpus)> {
+        let running = self.fleet.tasks().get(task)?;
+        let node = &self.fleet.nodes()[running.places.first()?.node];
+        Some((node.id.clone(), MilliGpus::from_milli(running.gpus_milli()).ok()?))
     }
 
-    /// GPUs of a pod.
+    /// S_a(H): GPUs of spot pods inside a guarantee of at least so many hours.
     #[must_use]
-    pub fn gpus_of(&self, task: &TaskId) -> Option<MilliGpus> {
-        self.fleet.tasks().get(task).and_then(|running| MilliGpus::from_milli(running.gpus_milli()).ok())
+    pub fn promised(&self, hours: HorizonHours) -> MilliGpus {
+        let large = self.large.promises();
+        let large: u64 = large.range(hours..).map(|(_, gpus)| gpus).sum();
+        self.fleet.promised(hours).saturating_add(amount(large))
+    }
+
+    /// Why a promise of so many GPUs would exceed a quota; `None` where it keeps all of them.
+    #[must_use]
+    pub fn over_quota(&self, gpus: MilliGpus, hours: HorizonHours, limits: &[Limit]) -> Option<Refusal> {
+        exceeded(|of| self.promised(of), gpus, hours, limits)
+    }
+
+    /// Whether a pod fits idle GPUs.
+    pub fn fits(&mut self, pod: &PodFacts) -> bool {
+        self.large.has_room(pod) || fits_a_fleet(pod) && self.fleet.plan(&gang_of(pod)).is_some()
+    }
+
+    /// The promise to a pod, while it lasts.
+    pub(super) fn promise_to(&self, pod: &PodFacts) -> Option<Guarantee> {
+        let in_fleet = self.fleet.tasks().get(&task_of(pod.uid)).and_then(|running| running.guarantee);
+        in_fleet.or_else(|| self.large.guarantee_of(pod.uid, pod.node.as_ref()?))
+    }
+
+    /// Takes the promises that have ended by now.
+    pub(super) fn take_kept(&mut self, now: UnixSeconds) -> Vec<KeptPromise> {
+        self.fleet.pass_to(now);
+        let ended = self.fleet.ended_guarantees(now);
+        let kept = |(task, guarantee)| KeptPromise { place: self.place_of(&task), task, guarantee };
+        let mut kept: Vec<KeptPromise> = ended.into_iter().map(kept).collect();
+        kept.extend(self.large.ended(now));
+        kept
     }
 
     pub(super) fn place(&mut self, pod: &PodFacts, now: UnixSeconds) {
@@ -105,6 +168,11 @@ impl PoolView {
     }
 
     fn try_place(&mut self, pod: &PodFacts, node: &NodeId, now: UnixSeconds) -> bool {
+        let since = pod.since().min(now);
+        let guarantee = pod.guarantee.map(|hours| Guarantee::from(since, hours)).filter(|promise| promise.until > now);
+        if self.large.has(node) {
+            return self.large.place(pod, node, guarantee);
+        }
         let Some(number) = self.fleet.number_of(node) else { return false };
         let gang = gang_of(pod);
         let task = gang.task.clone();
@@ -113,8 +181,6 @@ impl PoolView {
         // Pods are on cordoned nodes, too.
         let is_open = self.fleet.nodes()[number].is_open;
         self.fleet.open(number, true);
-        let since = pod.since().min(now);
-        let guarantee = pod.guarantee.map(|hours| Guarantee::from(since, hours)).filter(|promise| promise.until > now);
         let is_placed = self.fleet.apply(&plan, since, guarantee).is_ok();
         self.fleet.open(number, is_open);
         if let Some(saved) = pod.saved.filter(|_| is_placed) {
@@ -133,7 +199,12 @@ impl PoolView {
         if is_empty {
             self.placed.remove(node);
         }
-        if !self.crowded.remove(&pod.uid) {
+        if self.crowded.remove(&pod.uid) {
+            return;
+        }
+        if self.large.has(node) {
+            self.large.lift(pod.uid, node);
+        } else {
             self.fleet.finish(&task_of(pod.uid));
         }
     }
@@ -147,11 +218,12 @@ impl PoolView {
         here.filter(|uid| self.crowded.contains(uid)).copied().collect()
     }
 
-    /// GPUs of spot pods, at will or promised.
+    /// GPUs of spot pods, at will or promised, rounded up.
     #[must_use]
     pub fn spot_gpus(&self) -> u64 {
         let spot = self.fleet.tasks().values().filter(|running| running.class == TaskClass::Spot);
-        spot.map(|running| running.gpus_milli() / 1_000).sum()
+        let in_fleet: u64 = spot.map(placement::fleet::Running::gpus_milli).sum();
+        (in_fleet + self.large.spot_milli()).div_ceil(MilliGpus::PER_GPU)
     }
 
     /// GPUs that could be used: all of nodes that are open, and what runs on others that are ready.
@@ -167,17 +239,19 @@ impl PoolView {
                     (false, _) => 0,
                 }
             })
-            .sum()
+            .sum::<u64>()
+            + self.large.allocatable_gpus()
     }
 
-    fn idle_gpus(&self) -> u64 {
+    /// GPUs on nodes that take pods, without a pod.
+    #[must_use]
+    pub fn idle_gpus(&self) -> u64 {
         let open = self.fleet.nodes().iter().filter(|node| node.takes_pods());
-        open.map(|node| numbers(node.idle_mask()).count() as u64).sum()
+        open.map(|node| numbers(node.idle_mask()).count() as u64).sum::<u64>() + self.large.idle_gpus()
     }
 
     pub(super) fn state(&self, pool: PoolId, waits_s: u64, now: UnixSeconds) -> PoolState {
-        let amount = |gpus: u64| MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
-        let (capacity, idle) = (amount(self.allocatable_gpus()), amount(self.idle_gpus()));
+        let (capacity, idle) = (whole(self.allocatable_gpus()), whole(self.idle_gpus()));
         // Pods on nodes that are not ready keep their promises, and are in no capacity: reported GPUs stay within it.
         let mut left = capacity.left_after(idle);
         let mut within = |gpus: MilliGpus| {
@@ -185,7 +259,11 @@ impl PoolView {
             left = left.left_after(reported);
             reported
         };
-        let promises: Vec<_> = self.fleet.promises().collect();
+        let mut promises: BTreeMap<HorizonHours, MilliGpus> = self.fleet.promises().collect();
+        for (hours, gpus) in self.large.promises() {
+            let of_fleet = promises.entry(hours).or_default();
+            *of_fleet = of_fleet.saturating_add(amount(gpus));
+        }
         let spot_by_guarantee = promises.into_iter().map(|(hours, gpus)| (hours, within(gpus))).collect();
         PoolState { pool, capacity, idle, spot_by_guarantee, longest_quota_wait_s: waits_s, as_of: now }
     }

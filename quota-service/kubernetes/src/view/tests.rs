@@ -50,12 +50,20 @@ fn pod(number: u128, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         is_going: false,
         disruption: None,
         is_announced: false,
+        ready_for: None,
+        is_at_will: false,
         workload: None,
+        share_milli: 0,
+        gangs: Vec::new(),
     }
 }
 
 fn promised(number: u128, gpus: u32, on: &str, hours: u64) -> PodFacts {
     PodFacts { guarantee: HorizonHours::new(hours).ok(), ..pod(number, gpus, TaskClass::Spot, Some(on)) }
+}
+
+fn demand_gpus(view: &View, of: &str) -> u64 {
+    view.demand(&model(of)).values().map(|gpus| gpus.milli() / 1_000).sum()
 }
 
 fn outcomes(view: &mut View) -> Vec<(OutcomeKind, i64)> {
@@ -70,7 +78,7 @@ fn pods_that_come_before_their_node_count_once_it_is_there() {
     view.set_node(node("n1", "A100", 8), at(2));
     view.set_node(node("n2", "A100", 8), at(2));
     assert!(view.without_model.is_empty());
-    assert_eq!(view.demand_gpus(&model("A100")).values().sum::<u64>(), 4);
+    assert_eq!(demand_gpus(&view, "A100"), 4);
     let state = view.state(&model("A100"), 0, at(3)).unwrap();
     assert_eq!((state.capacity, state.idle), (MilliGpus::from_gpus(16), MilliGpus::from_gpus(12)));
 }
@@ -141,7 +149,7 @@ fn pods_on_a_node_that_says_its_model_late_count_then() {
     view.set_pod(pod(1, 4, TaskClass::Hp, Some("late")), at(2));
     assert_eq!(view.without_model.len(), 1);
     view.set_node(node("late", "A100", 8), at(3));
-    assert_eq!(view.demand_gpus(&model("A100")).values().sum::<u64>(), 4);
+    assert_eq!(demand_gpus(&view, "A100"), 4);
     assert_eq!(view.state(&model("A100"), 0, at(4)).unwrap().idle, MilliGpus::from_gpus(12));
 }
 
@@ -186,11 +194,42 @@ fn pods_that_wait_belong_to_what_they_select_or_to_the_only_pool() {
     let mut view = view();
     view.set_node(node("n1", "A100", 8), at(0));
     view.set_pod(pod(1, 4, TaskClass::Hp, None), at(1));
-    assert_eq!(view.demand_gpus(&model("A100")).len(), 1);
+    assert_eq!(view.demand(&model("A100")).len(), 1);
     view.set_node(node("m1", "H800", 8), at(2));
-    assert_eq!((view.demand_gpus(&model("A100")).len(), view.without_model.len()), (0, 1));
+    assert_eq!((view.demand(&model("A100")).len(), view.without_model.len()), (0, 1));
     view.set_pod(PodFacts { gpu_model: Some(model("H800")), ..pod(1, 4, TaskClass::Hp, None) }, at(3));
-    assert_eq!((view.demand_gpus(&model("H800")).len(), view.without_model.len()), (1, 0));
+    assert_eq!((view.demand(&model("H800")).len(), view.without_model.len()), (1, 0));
+}
+
+#[test]
+fn a_node_of_more_gpus_than_a_fleet_takes_counts_with_its_pods_and_their_promises() {
+    let mut view = view();
+    view.set_node(node("n1", "A100", 8), at(0));
+    view.set_node(node("sliced", "A100", 80), at(0));
+    view.set_pod(promised(1, 2, "sliced", 1), at(0));
+    view.set_pod(pod(2, 70, TaskClass::Hp, Some("sliced")), at(0));
+    view.set_pod(pod(3, 8, TaskClass::Spot, Some("sliced")), at(0));
+    view.set_pod(pod(4, 9, TaskClass::Spot, Some("sliced")), at(0));
+    let gpus = |view: &View| {
+        let state = view.state(&model("A100"), 0, at(1)).unwrap();
+        let pool = &view.pools()[&model("A100")];
+        let promised = pool.promised(HorizonHours::ONE).milli() / 1_000;
+        (state.capacity.milli() / 1_000, state.idle.milli() / 1_000, pool.spot_gpus(), promised)
+    };
+    assert_eq!(gpus(&view), (88, 8, 10, 2), "the last pod waits for room");
+    view.remove_pod(Uid(2), None, at(2));
+    assert_eq!(gpus(&view), (88, 69, 19, 2));
+    assert!(view.pool_mut(&model("A100")).unwrap().fits(&pod(5, 61, TaskClass::Spot, None)));
+    assert!(!view.pool_mut(&model("A100")).unwrap().fits(&pod(5, 62, TaskClass::Spot, None)));
+    view.pass_to(at(3_600));
+    assert_eq!(outcomes(&mut view), [(OutcomeKind::Kept, 3_600)]);
+    assert_eq!(gpus(&view).3, 0);
+    view.set_node(NodeFacts { is_open: false, ..node("sliced", "A100", 80) }, at(3_601));
+    assert_eq!(gpus(&view), (8 + 19, 8, 19, 0), "cordoned: what runs counts");
+    view.set_node(node("sliced", "A100", 16), at(3_602));
+    assert_eq!(gpus(&view), (24, 8 + 6, 10, 0), "9 of 16 GPUs wait for room: 2 and 8 came first");
+    view.remove_node(&NodeId::parse("sliced").unwrap(), at(3_603));
+    assert_eq!(gpus(&view), (8, 8, 0, 0));
 }
 
 #[derive(Debug, Clone)]
@@ -203,7 +242,8 @@ enum Change {
 
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
-        (0..4_u8, 1..9_u32, any::<bool>(), any::<bool>()).prop_map(|(n, g, open, b)| Change::Node(n, g, open, b)),
+        (0..4_u8, prop_oneof![1..9_u32, 63..70_u32], any::<bool>(), any::<bool>())
+            .prop_map(|(n, g, open, b)| Change::Node(n, g, open, b)),
         (0..4_u8).prop_map(Change::NoNode),
         (0..12_u8, 1..5_u32, any::<bool>(), prop::option::of(0..4_u8), any::<bool>())
             .prop_map(|(p, g, hp, on, promised)| Change::Pod(p, g, hp, on, promised)),
@@ -242,11 +282,13 @@ proptest! {
         for (model, pool) in view.pools() {
             let here: u64 = view.nodes().values().filter(|node| node.gpu_model.as_ref() == Some(model))
                 .map(|node| u64::from(node.gpus)).sum();
-            prop_assert_eq!(pool.fleet.gpus(), here);
+            let large: u64 = view.nodes().values()
+                .filter(|node| node.gpu_model.as_ref() == Some(model) && node.gpus > 64).map(|node| u64::from(node.gpus)).sum();
+            prop_assert_eq!(pool.fleet.gpus() + large, here);
             let hp: u64 = view.pods().values()
                 .filter(|pod| pod.class == TaskClass::Hp && view.model_of(pod).as_ref() == Some(model))
                 .map(|pod| u64::from(pod.gpus)).sum();
-            prop_assert_eq!(view.demand_gpus(model).values().sum::<u64>(), hp);
+            prop_assert_eq!(demand_gpus(&view, model.as_str()), hp);
             for node in pool.fleet.nodes().iter().filter(|node| !node.is_gone) {
                 let asked: u64 = view.pods().values().filter(|pod| pod.node.as_ref() == Some(&node.id))
                     .map(|pod| u64::from(pod.gpus)).sum();
@@ -260,6 +302,43 @@ proptest! {
             let state = view.state(model, 0, at(10_000)).unwrap();
             let spot = state.spot_by_guarantee.values().fold(state.idle, |sum, gpus| sum.saturating_add(*gpus));
             prop_assert!(spot <= state.capacity);
+            // Nodes of at least 63 GPUs hold all pods there are.
+            let held: u64 = view.pods().values().filter(|pod| pod.class == TaskClass::Spot)
+                .filter(|pod| pod.node.as_ref().and_then(|name| view.nodes().get(name)).is_some_and(|node| node.gpus >= 63 && node.gpu_model.as_ref() == Some(model)))
+                .map(|pod| u64::from(pod.gpus)).sum();
+            prop_assert!(pool.spot_gpus() >= held, "{} of {held}", pool.spot_gpus());
         }
     }
+}
+
+/// A pod as the API serves it.
+fn of_api(gpus: &str, metadata: serde_json::Value) -> crate::cluster::slim::Pod {
+    let mut metadata = metadata;
+    metadata["uid"] = "u".into();
+    metadata["namespace"] = "team-a".into();
+    let amount = serde_json::json!({ "nvidia.com/gpu": gpus });
+    let container = serde_json::json!({ "resources": { "requests": amount, "limits": amount } });
+    serde_json::from_value(serde_json::json!({ "metadata": metadata, "spec": { "containers": [container] } })).unwrap()
+}
+
+#[test]
+fn gpus_are_read_in_every_notation_and_what_is_no_quantity_is_named() {
+    let reading = Reading::of(&Config::default());
+    let read = |gpus: &str| PodFacts::read(&of_api(gpus, serde_json::json!({})), &reading);
+    for gpus in ["2", "2e0", "2E0", "2000m", "0.002k", "20e-1", "2.0"] {
+        assert_eq!(read(gpus).unwrap().unwrap().0.gpus, 2, "{gpus}");
+    }
+    assert_eq!(read("80").unwrap().unwrap().0.gpus, 80);
+    let fault = read("two").unwrap_err().to_string();
+    assert!(fault.contains("nvidia.com/gpu: \"two\": it is no quantity"), "{fault}");
+    assert!(read("1M").unwrap_err().to_string().contains("expected at most 65535 GPUs"));
+}
+
+#[test]
+fn a_label_that_is_no_organization_leaves_the_pod_counted_for_its_namespace() {
+    let config = Config { organization_label: "team".parse().unwrap(), ..Config::default() };
+    let labels = serde_json::json!({ "labels": { "team": " team" } });
+    let (facts, faults) = PodFacts::read(&of_api("1", labels), &Reading::of(&config)).unwrap().unwrap();
+    assert_eq!(facts.organization.as_str(), "team-a");
+    assert!(faults[0].counts_anyway() && faults[0].to_string().contains("it counts for its namespace"), "{faults:?}");
 }

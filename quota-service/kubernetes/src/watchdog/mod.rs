@@ -11,8 +11,9 @@ mod tests;
 
 use crate::calls::{Calls, Fault};
 use crate::config::{Config, KueueMode};
+use crate::events::{Events, Note};
 use crate::lead::{epoch_of, stopped};
-use crate::publish::{Content, Gpus, NoTarget, Target, heartbeat_of, held_of, kueue_target, write};
+use crate::publish::{Content, Gpus, NoTarget, Part, Target, heartbeat_of, held_of, kueue_target, write};
 use kube::Client;
 use metrics::{counter, gauge};
 use serde_json::Value;
@@ -53,6 +54,7 @@ impl Still {
 /// With `once`: the heartbeat could not be read, or an object not be lowered.
 pub async fn run(client: Client, config: &Config, once: bool, mut stop: watch::Receiver<bool>) -> Result<u64, Fault> {
     let mut watchdog = Watchdog {
+        events: Events::start(client.clone(), config, stop.clone()),
         calls: Calls::new(client, ANSWERS_WITHIN),
         config,
         still: Still::default(),
@@ -88,6 +90,7 @@ enum Seen {
 
 struct Watchdog<'a> {
     calls: Calls,
+    events: Events,
     config: &'a Config,
     still: Still,
     faults: Standing,
@@ -155,7 +158,10 @@ impl Watchdog<'_> {
         }
         if self.config.resource_quota {
             let shares = &self.config.resource_quota_shares.0;
-            targets.extend(shares.keys().map(|namespace| Target::quota(self.config, namespace)));
+            let parts: &[Part] = if self.config.is_apart() { &[Part::Main, Part::AtWill] } else { &[Part::Main] };
+            for namespace in shares.keys() {
+                targets.extend(parts.iter().map(|part| Target::quota(self.config, namespace, *part)));
+            }
         }
         (targets, went)
     }
@@ -171,6 +177,7 @@ impl Watchdog<'_> {
         // Where a publisher wrote since it was read this is stale, and the heartbeat is read again first.
         write(&self.calls, target, Some(&live), &content).await?;
         self.lowered += 1;
+        self.events.tell(target.regarding(), Note::warning("QuotaLowered", "Watch", content.message.clone()));
         counter!("headroom_watchdog_lowered_total").increment(1);
         warn!(target_object = target.label(), gpus = ?content.gpus, age_s = age.as_secs(), "quota lowered: the heartbeat stands still");
         Ok(())

@@ -1,4 +1,5 @@
 use super::*;
+use crate::events::Events;
 use crate::lead::run as run_lead;
 use crate::publish::{Amounts, RESOURCE_QUOTA, Wanted, run as publish};
 use crate::tests::{client, config, eventually};
@@ -46,11 +47,11 @@ impl Publishes {
 async fn publisher(fake: &FakeKubernetes, settings: &Config) -> Publishes {
     // It is killed, without a stop signal.
     let (never, stop) = watch::channel(false);
-    let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100 };
+    let amounts = Amounts { quota_gpus: 40, held_gpus: 12, allocatable_gpus: 100, ..Amounts::default() };
     let by_model = [(GpuModel::parse("A100").unwrap(), amounts)].into();
     let wanted = watch::channel(Arc::new(Wanted { is_known: true, by_model, ..Wanted::default() })).1;
     let (lead, elects) = run_lead(client(fake).await, settings, stop.clone());
-    let publishes = publish(client(fake).await, Arc::new(settings.clone()), wanted, lead, stop);
+    let publishes = publish(client(fake).await, Arc::new(settings.clone()), wanted, lead, Events::none(), stop);
     Publishes { tasks: vec![elects, tokio::spawn(publishes)], _never: never }
 }
 
@@ -94,8 +95,10 @@ async fn with_every_publisher_gone_quotas_fall_to_what_is_held_and_one_that_is_b
     // Longer than the watchdog waits: while it beats nothing falls.
     tokio::time::sleep(Duration::from_secs(settings.watchdog_after_s + 2)).await;
     assert!(both("40", "20"));
-    let used = json!({ "status": { "used": { "requests.nvidia.com/gpu": "3" } } });
-    fake.patch("resourcequotas", "team-a", RESOURCE_QUOTA, &used).unwrap();
+    let amount = json!({ "nvidia.com/gpu": "3" });
+    fake.put(json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "held", "namespace": "team-a" }, "spec": {
+        "priorityClassName": "spot", "containers": [{ "name": "main", "resources": { "requests": amount, "limits": amount } }],
+    }}));
     tasks.end();
     eventually("what is held", || both("12", "3")).await;
     let live = fake.get("clusterqueues", "", "headroom-spot").unwrap();

@@ -99,8 +99,8 @@ pub struct WorkloadFacts {
     pub is_active: bool,
     /// Whether quota is reserved.
     pub has_quota: bool,
-    /// Whether Kueue evicts it.
-    pub is_evicted: bool,
+    /// Since when Kueue evicts it.
+    pub evicted: Option<UnixSeconds>,
     /// Whether it has finished.
     pub is_finished: bool,
     /// Since when.
@@ -126,8 +126,13 @@ impl WorkloadFacts {
             created: UnixSeconds::new(meta.creation_timestamp.as_ref().map_or(0, unix_s)),
             sets: sets(workload, reading),
             set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
-            is_spot: is_spot(&spec.pod_sets, reading),
-            hours: hours(&metas, reading),
+            is_spot: are_all_of(&reading.spot_classes, &spec.pod_sets, reading),
+            // A class at will is promised nothing, even where hours are written.
+            hours: if are_all_of(&reading.at_will_classes, &spec.pod_sets, reading) {
+                Ok(None)
+            } else {
+                hours(&metas, reading)
+            },
             saved: metas
                 .iter()
                 .filter_map(|meta| command_line::instant(annotation_or_label(meta, names::CHECKPOINTED_AT)?).ok())
@@ -136,7 +141,7 @@ impl WorkloadFacts {
             cluster_queue: status.admission.cluster_queue.clone(),
             is_active: spec.active != Some(false),
             has_quota: is("QuotaReserved"),
-            is_evicted: is("Evicted"),
+            evicted: condition(&status.conditions, "Evicted").map(since),
             is_finished: is("Finished"),
             admitted: condition(&status.conditions, "Admitted").map(since),
             check: status.admission_checks.iter().find(|one| one.name == check).and_then(check_facts),
@@ -237,9 +242,10 @@ fn sets(workload: &Workload, reading: &Reading) -> Result<Vec<SetFacts>, String>
     Ok(sets)
 }
 
-fn is_spot(sets: &[PodSet], reading: &Reading) -> bool {
+/// Whether all pods with GPUs are of one of these priority classes.
+fn are_all_of(named: &BTreeSet<String>, sets: &[PodSet], reading: &Reading) -> bool {
     let asks = |set: &&PodSet| gpus_of_pod(&pod_of(set), &set.name, &reading.gpu_resource).is_ok_and(|gpus| gpus > 0);
     let classes: BTreeSet<Option<&String>> =
         sets.iter().filter(asks).map(|set| set.template.spec.priority_class_name.as_ref()).collect();
-    !classes.is_empty() && classes.iter().all(|class| class.is_some_and(|class| reading.spot_classes.contains(class)))
+    !classes.is_empty() && classes.iter().all(|class| class.is_some_and(|class| named.contains(class)))
 }

@@ -1,21 +1,14 @@
 //! Current Workloads, by a watch.
 
 use super::WorkloadFacts;
-use crate::cluster::connect::chain;
+use crate::cluster::objects::{Event, follow};
 use crate::cluster::workload::Workload;
 use crate::view::facts::Reading;
-use futures_util::StreamExt;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use serving::standing::Standing;
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
-
-/// Objects of one answer to a list.
-const PAGE: u32 = 500;
 
 type Key = (String, String);
 
@@ -101,6 +94,7 @@ impl Store {
                 let key = WorkloadFacts::read(&workload, &self.reading, &self.check).key();
                 self.kept().there.remove(&key);
             }
+            Event::Resumed | Event::Lost { .. } => return,
         }
         self.changes.send_if_modified(|count| {
             let is_reported = is_listed || *count > 0;
@@ -112,27 +106,26 @@ impl Store {
 
 /// Keeps a store up to date. Never returns.
 pub async fn watch_into(client: Client, store: Arc<Store>) {
-    let config = watcher::Config::default().page_size(PAGE);
-    let mut events = pin!(watcher(Api::<Workload>::all(client), config).default_backoff());
     let standing = Standing::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
+    follow(Api::<Workload>::all(client), move |event| {
+        match &event {
+            Event::Resumed => {
                 if let Some(over) = standing.is_over("") {
                     tracing::info!(lasted_s = over.lasted_s, times = over.times, "Workloads are watched again");
                 }
-                store.tell(event);
             }
-            Err(fault) => {
+            Event::Lost { fault, .. } => {
                 metrics::counter!("headroom_kubernetes_watch_faults_total", "resource" => "workloads").increment(1);
                 if standing.begins("") {
-                    let fault = chain(&fault);
                     tracing::warn!(
                         fault,
                         "Workloads (kueue.x-k8s.io/v1beta2) are not watched: check that Kueue is installed and that this identity may list them; a message follows when they are"
                     );
                 }
             }
+            _ => {}
         }
-    }
+        store.tell(event);
+    })
+    .await;
 }

@@ -1,16 +1,16 @@
 //! Helpers of the writers' tests: a cluster with two nodes, Workloads, and a leader.
 
 use super::Store;
-use crate::clock;
+use crate::cluster::objects::Event;
 use crate::cluster::slim::{Node, Pod};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
 use crate::headroom::{Offer, Offers};
 use crate::lead::Epoch;
 use crate::view::View;
-use crate::view::facts::{NodeFacts, PodFacts, Reading, Uid};
+use crate::view::facts::Reading;
+use connectors::clock;
 use fake_kubernetes::FakeKubernetes;
-use kube::runtime::watcher::Event;
 use placement::{Limit, Policy, Stage};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,20 +49,18 @@ pub fn shared(fake: &FakeKubernetes) -> Arc<Shared> {
 /// Lets the view see what the server has now.
 pub fn see(fake: &FakeKubernetes, shared: &Shared, now: UnixSeconds) {
     let mut view = shared.write();
-    let reading = view.reading().clone();
     for node in fake.list("nodes") {
         let node: Node = serde_json::from_value(node).unwrap();
-        view.set_node(NodeFacts::read(&node, &reading).unwrap().unwrap(), now);
+        view.see_node(&node, now).unwrap().expect("it has GPUs");
     }
     let mut seen = BTreeSet::new();
     for pod in fake.list("pods") {
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let (facts, faults) = PodFacts::read(&pod, &reading).unwrap().unwrap();
-        assert!(faults.is_empty(), "{faults:?}");
-        seen.insert(Uid::of(pod.metadata.uid.as_deref().unwrap()));
-        view.set_pod(facts, now);
+        let reading = view.see_pod(&pod, now).unwrap().expect("it asks for GPUs");
+        assert!(reading.faults.is_empty(), "{:?}", reading.faults);
+        seen.insert(reading.uid);
     }
-    view.keep_pods(&seen, now);
+    view.see_all_pods(&seen, now);
     view.pass_to(now);
 }
 
@@ -95,7 +93,14 @@ pub fn offers(quotas: [u32; 2], stage: Stage) -> Arc<Offers> {
         .into_iter()
         .zip(quotas)
         .map(|(hours, gpus)| Limit { hours: HorizonHours::new(hours).unwrap(), quota: MilliGpus::from_gpus(gpus) });
-    let offer = Offer { limits: limits.collect(), capacity: MilliGpus::from_gpus(16), stage, computed_at: at(0) };
+    let offer = Offer {
+        limits: limits.collect(),
+        bounds: Vec::new(),
+        eta: placement::Eta::ONE,
+        capacity: MilliGpus::from_gpus(16),
+        stage,
+        computed_at: at(0),
+    };
     Arc::new(Offers { pools: BTreeMap::from([(model(), offer)]), asked_at: Some(at(0)) })
 }
 

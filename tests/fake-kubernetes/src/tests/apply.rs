@@ -1,4 +1,4 @@
-use super::{APPLY, MERGE, patch};
+use super::{APPLY, MERGE, get, patch};
 use crate::FakeKubernetes;
 use serde_json::{Value, json};
 
@@ -37,9 +37,19 @@ async fn a_field_that_is_no_more_applied_goes_unless_another_owns_it() {
 }
 
 #[tokio::test]
+async fn an_empty_map_takes_nothing_of_what_others_have_in_it() {
+    let fake = FakeKubernetes::start().await;
+    apply(&fake, "a", "", json!({ "gpu": "1" })).await;
+    let (status, reply) = apply(&fake, "b", "&force=true", json!({})).await;
+    assert_eq!((status, &reply["spec"]["hard"]), (200, &json!({ "gpu": "1" })));
+}
+
+#[tokio::test]
 async fn what_changes_nothing_makes_no_version() {
     let fake = FakeKubernetes::start().await;
-    let (_, first) = apply(&fake, "a", "", json!({ "gpu": "1" })).await;
+    apply(&fake, "a", "", json!({ "gpu": "1" })).await;
+    // Its controller has written the status since.
+    let (_, first) = get(&fake, QUOTA).await;
     let (_, again) = apply(&fake, "a", "", json!({ "gpu": "1" })).await;
     assert_eq!(first, again);
     let (_, other) = apply(&fake, "a", "", json!({ "gpu": "2" })).await;

@@ -6,6 +6,7 @@ mod evict;
 mod fault;
 mod list;
 mod plain;
+mod strict;
 
 use crate::FakeKubernetes;
 use serde_json::Value;

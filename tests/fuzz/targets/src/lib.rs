@@ -14,6 +14,7 @@ mod config;
 mod journal;
 mod mutation;
 mod names;
+mod slurm;
 mod tables;
 mod topology;
 
@@ -25,6 +26,7 @@ pub use config::config;
 pub use journal::journal;
 pub use mutation::mutate;
 pub use names::names;
+pub use slurm::slurm;
 pub use tables::tables;
 pub use topology::topology;
 
@@ -34,7 +36,7 @@ use std::path::PathBuf;
 pub type Target = fn(&[u8]);
 
 /// All of them, by the names of their folders of inputs.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("bodies", bodies),
     ("calendar", calendar),
     ("checkpoint", checkpoint),
@@ -42,6 +44,7 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("config", config),
     ("journal", journal),
     ("names", names),
+    ("slurm", slurm),
     ("tables", tables),
     ("topology", topology),
 ];

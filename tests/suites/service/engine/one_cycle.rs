@@ -62,7 +62,7 @@ impl Simulated {
             let add = Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None };
             of_pool.handle(now.plus_s(-STEP_S), &add).1.unwrap();
         }
-        let quota = QuotaSettings { pool: settings, refresh_s: STEP_S, eta_fixed: false, live: true, jobs: false };
+        let quota = QuotaSettings { pool: settings, refresh_s: STEP_S, eta_fixed: false, live: true, jobs: true };
         Self {
             id,
             pool: of_pool,
@@ -150,12 +150,12 @@ impl Draws {
     }
 }
 
-/// Plays `steps` renewals; answers how many different bounds and etas there were.
-async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize, usize) {
+/// Plays `steps` renewals; answers how many different bounds and etas there were, and how many bounds had a share of the HP jobs.
+async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize, usize, usize) {
     let (service, mut simulated) = begin(database, promise).await;
     let mut draws = Draws(11);
     let mut draw = |below: u64| draws.below(below);
-    let (mut bounds, mut etas) = (BTreeSet::new(), BTreeSet::new());
+    let (mut bounds, mut etas, mut with_jobs) = (BTreeSet::new(), BTreeSet::new(), 0);
     for step in 0..steps {
         let now = service.service.core.clock.now();
         service.service.engine.pass(&cluster("demo")).await.unwrap();
@@ -185,21 +185,23 @@ async fn play(database: &TestDatabase, promise: Promise, steps: usize) -> (usize
             "step {step}, hours late {}",
             served.hours_late
         );
+        let shared = served.moving.iter().flat_map(|moving| &moving.shared);
+        with_jobs += shared.filter(|one| one.share > 0.0 && one.jobs_gpus.is_some()).count();
         for quota in &served.quotas {
             bounds.insert(quota.demand_bound);
             etas.insert(quota.eta.micro());
         }
         service.pass_s(STEP_S);
     }
-    (bounds.len(), etas.len())
+    (bounds.len(), etas.len(), with_jobs)
 }
 
 async fn kept_promises_sell_alike_in_service_and_simulator(database: TestDatabase) {
-    let (bounds, etas) = play(&database, Promise::Kept, 60 * 12).await;
-    assert!(bounds > 100 && etas >= 1, "{bounds} {etas}");
+    let (bounds, etas, with_jobs) = play(&database, Promise::Kept, 60 * 12).await;
+    assert!(bounds > 100 && etas >= 1 && with_jobs > 500, "{bounds} {etas} {with_jobs}");
 }
 
 async fn under_peak_eta_moves_alike_in_service_and_simulator(database: TestDatabase) {
-    let (bounds, etas) = play(&database, Promise::Peak, 36 * 12).await;
+    let (bounds, etas, _) = play(&database, Promise::Peak, 36 * 12).await;
     assert!(bounds > 100 && etas > 1, "{bounds} {etas}");
 }

@@ -28,6 +28,25 @@ impl Minutes {
         Self { at, demand }
     }
 
+    /// The peak of each minute of a time, where demand is the sum of jobs: their changes by rising time, ends before arrivals.
+    #[must_use]
+    pub fn of_changes(changes: &[(UnixSeconds, i64)], (from, until): (UnixSeconds, UnixSeconds)) -> Self {
+        let (mut minutes, mut level, mut next) = (Self::default(), 0_i64, 0);
+        let mut at = from;
+        while at <= until {
+            let mut peak = level;
+            while let Some((_, change)) = changes.get(next).filter(|(when, _)| *when <= at) {
+                level += change;
+                peak = peak.max(level);
+                next += 1;
+            }
+            minutes.at.push(at);
+            minutes.demand.push(MilliGpus::from_milli(peak.unsigned_abs()).unwrap_or(MilliGpus::ZERO));
+            at = at.plus_s(MINUTE_S);
+        }
+        minutes
+    }
+
     /// Whether any of it lies in this time.
     #[must_use]
     pub fn any_within(&self, from: UnixSeconds, until: UnixSeconds) -> bool {
@@ -76,6 +95,16 @@ mod tests {
         assert_eq!(minutes.peak_gpus(at(0), at(60)), Some(9.0));
         assert_eq!(minutes.peak_gpus(at(60), at(120)), Some(4.0), "what was there when it began is not what came");
         assert_eq!(minutes.demand_at(at(60)), Some(MilliGpus::from_gpus(9)));
+    }
+
+    #[test]
+    fn the_minutes_of_jobs_are_their_peaks_and_a_job_that_ends_makes_room_for_the_next() {
+        let changes =
+            [(at(0), 4_000), (at(2), -4_000), (at(2), 6_000), (at(3).plus_s(10), 1_000), (at(3).plus_s(20), -1_000)];
+        let minutes = Minutes::of_changes(&changes, (at(0), at(6)));
+        let gpus: Vec<_> = minutes.demand.iter().map(|one| one.as_gpus()).collect();
+        assert_eq!(gpus, [4.0, 4.0, 6.0, 6.0, 7.0, 6.0, 6.0]);
+        assert_eq!(minutes.peak_gpus(at(3), at(6)), Some(7.0));
     }
 
     #[test]

@@ -19,12 +19,14 @@ pub use validation::{ServedBody, ServedOnValidation, served_table};
 use super::play::Played;
 use crate::args::{Backtest, Replay};
 use crate::error::TrainingError;
+use crate::jobs::{self, PoolJobs};
 use datasets::{HourRange, Panel, ReadOptions, read};
+use forecaster::jobs::PastJobs;
 use forecaster::scores::actual_peak_gpus;
 use minutes::Minutes;
 use placement::PoolSettings;
 use placement::staleness::{Stage, stage};
-use replay::{PoolHistory, Replayed, Schedule, replay};
+use replay::{KnownJobs, PoolHistory, Replayed, Schedule, replay};
 use std::collections::BTreeSet;
 use vocab::{CapacityRow, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
 
@@ -38,6 +40,12 @@ const CAPACITY_OF_PEAK: f64 = 1.25;
 pub fn check(what: &Backtest, rate: GuaranteeRate, clusters: usize) -> Result<(), TrainingError> {
     let replay = &what.replay;
     let settings = replay.settings(rate, what.horizon)?;
+    if !replay.jobs.files.is_empty() && clusters != 1 {
+        return Err(TrainingError::JobsOfSeveral { clusters });
+    }
+    if !replay.jobs.files.is_empty() && !replay.minutes.is_empty() {
+        return Err(TrainingError::JobsAndMinutes);
+    }
     if !replay.minutes.is_empty() && clusters != 1 {
         return Err(TrainingError::MinutesOfSeveral { what: "clusters", known: clusters });
     }
@@ -62,6 +70,9 @@ struct PoolInputs {
     capacities: Vec<(HourStart, MilliGpus)>,
     is_capacity_assumed: bool,
     minutes: Option<Minutes>,
+    jobs: Option<PoolJobs>,
+    /// Those of before the window.
+    past: Option<PastJobs>,
 }
 
 /// One pool under one model and lateness.
@@ -87,9 +98,21 @@ impl Inputs {
         let settings = what.replay.settings(rate, what.horizon)?;
         let pools: BTreeSet<PoolId> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
         let minutes = read_minutes(&what.replay, panel, issues, &pools)?;
+        let mut jobs = jobs::read(&what.replay.jobs, panel)?;
+        let window = (issues.from.instant(), what.to.plus_hours(1).instant());
         let one = |pool: PoolId| {
             let (capacities, is_capacity_assumed) = capacities_of(panel, &pool, capacities);
-            PoolInputs { capacities, is_capacity_assumed, minutes: minutes.clone(), pool }
+            let jobs = jobs.remove(&pool);
+            let of_jobs = jobs.as_ref().map(|jobs| Minutes::of_changes(&jobs.changes(), window));
+            let past = jobs.as_ref().and_then(|jobs| jobs.past(window.0));
+            PoolInputs {
+                capacities,
+                is_capacity_assumed,
+                minutes: of_jobs.or_else(|| minutes.clone()),
+                jobs,
+                past,
+                pool,
+            }
         };
         Ok(Self { settings, pools: pools.into_iter().map(one).collect() })
     }
@@ -104,6 +127,10 @@ impl Inputs {
                 pool: &of.pool,
                 capacities: &of.capacities,
                 minutes: of.minutes.as_ref(),
+                jobs: of.jobs.as_ref().map(|list| {
+                    let (known_as, past) = (what.replay.jobs_as, of.past.as_ref());
+                    KnownJobs { list, known_as, past }
+                }),
                 forecast: forecasts.by_pool().get(&of.pool)?,
             };
             let schedule = schedule(&what.replay, issues, what.to, late_s);

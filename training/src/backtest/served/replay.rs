@@ -1,17 +1,20 @@
 //! One pool, renewal by renewal: what [`cycle`] decides of what was known at each time. Pure: no file, no clock.
 //!
 //! Usage of an hour is known so long after its end as it is late. Forecasts are those of the newest hour that is known, so
-//! that promises reach beyond what was forecast last, as they do in a service. Where the source has minutes, demand of the
+//! that promises reach beyond what was forecast last, as they do in a service. Where the source has minutes or jobs, demand of the
 //! moment is known on time, as where the service places the tasks.
 
 use super::forecasts::PoolBounds;
 use super::minutes::Minutes;
+use crate::args::JobsAs;
+use crate::jobs::{PoolJobs, Walk};
 use cycle::{Inputs, Learned, decide, latest_demand, more_steps};
 use datasets::Panel;
+use forecaster::jobs::PastJobs;
 use forecaster::scores::actual_peak_gpus;
 use placement::eta::EtaState;
 use placement::{Bound, Known, PoolSettings, staleness};
-use vocab::{HorizonHours, HourStart, MilliGpus, PoolId, SECONDS_PER_HOUR, UnixSeconds};
+use vocab::{HorizonHours, HourStart, MilliGpus, PoolId, SECONDS_PER_HOUR, UnixSeconds, hp_gpus};
 
 /// The fate of the learned state when the service restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +62,18 @@ pub struct PoolHistory<'a> {
     pub capacities: &'a [(HourStart, MilliGpus)],
     /// Where demand is known from moment to moment.
     pub minutes: Option<&'a Minutes>,
+    /// Where its jobs are known.
+    pub jobs: Option<KnownJobs<'a>>,
     pub forecast: &'a PoolBounds,
+}
+
+/// Knowledge of the service about the HP jobs of a pool.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownJobs<'a> {
+    pub list: &'a PoolJobs,
+    pub known_as: JobsAs,
+    /// Those of before, where its model was trained with them.
+    pub past: Option<&'a PastJobs>,
 }
 
 /// One bound that would have been served, beside what came.
@@ -101,6 +115,7 @@ pub fn replay(history: &PoolHistory<'_>, schedule: &Schedule, settings: &PoolSet
         settings,
         measured: Measured::of(history.panel, history.pool),
         learned: Learned::new(settings.guarantee_rate, &settings.offered_hours),
+        walk: history.jobs.map(|jobs| jobs.list.walk()),
         restarts: 0,
     };
     let mut replayed = Replayed::default();
@@ -125,6 +140,7 @@ struct Service<'a> {
     settings: &'a PoolSettings,
     measured: Measured,
     learned: Learned,
+    walk: Option<Walk<'a>>,
     restarts: i64,
 }
 
@@ -150,25 +166,32 @@ impl Service<'_> {
 
     /// One renewal; none where nothing would have been served.
     fn renew(&mut self, now: UnixSeconds) -> Option<Vec<Sample>> {
-        let PoolHistory { panel, pool, capacities, minutes, forecast } = *self.history;
+        let PoolHistory { panel, pool, capacities, minutes, jobs, forecast } = *self.history;
+        let present = self.walk.as_mut().map(|walk| walk.at(now));
         let issue = self.measured.issue(panel, now, self.schedule.late_s)?;
         let (_, more_steps) = more_steps(issue, now);
         let forecast = forecast.get(&(issue, more_steps))?;
-        let hp_demand = match minutes {
-            Some(minutes) => Some(minutes.demand_at(now)?),
-            None => None,
+        let hp_demand = match (&present, minutes) {
+            (Some(present), _) => Some(hp_gpus(present)),
+            (None, Some(minutes)) => Some(minutes.demand_at(now)?),
+            (None, None) => None,
         };
+        let known = jobs.filter(|jobs| jobs.known_as == JobsAs::Jobs);
+        let hp_jobs = present.as_deref().filter(|_| known.is_some());
         let hour = now.hour().ok()?;
         let capacity = capacities.iter().rev().find(|(from, _)| *from <= hour).map(|(_, capacity)| *capacity);
         let latest_demand = latest_demand(panel, pool, issue);
-        let known = Known { table_capacity: capacity, latest_demand, ..Known::default() };
+        let supply = Known { table_capacity: capacity, latest_demand, ..Known::default() };
         let decided = decide(Inputs {
             now,
-            known: &known,
+            known: &supply,
             settings: self.settings,
             forecast: Some(forecast),
+            // Nothing is sold, so that no promise can teach.
+            is_placed_here: false,
             hp_demand,
-            hp_jobs: None,
+            hp_jobs,
+            past_jobs: known.and_then(|jobs| jobs.past),
             measured_until: issue.instant(),
             calibrated_hours: 0,
             learned: Some(&mut self.learned),

@@ -2,7 +2,7 @@
 
 use super::score::{By, Group, groups};
 use super::{PoolReplay, scored_from};
-use crate::args::{Backtest, Replay};
+use crate::args::{Backtest, JobsAs, Replay};
 use command_line::table;
 use datasets::HourRange;
 use serde::Serialize;
@@ -22,6 +22,8 @@ pub struct ReplayBody {
     pub restart_state: &'static str,
     /// Whether demand was known minute by minute.
     pub has_minutes: bool,
+    /// Whether HP jobs were known.
+    pub has_jobs: bool,
     /// Where none is known: a quarter more than the largest demand.
     pub assumed_capacity_gpus: Option<f64>,
     pub renewals: usize,
@@ -67,7 +69,8 @@ impl ReplayBody {
             late_s: replay.late_s,
             restart_every_hours: asked.restart_every.map(HorizonHours::get),
             restart_state: asked.restart_state.as_str(),
-            has_minutes: !asked.minutes.is_empty(),
+            has_minutes: !asked.minutes.is_empty() || !asked.jobs.files.is_empty(),
+            has_jobs: !asked.jobs.files.is_empty() && asked.jobs_as == JobsAs::Jobs,
             assumed_capacity_gpus: replay.assumed_capacity.map(vocab::MilliGpus::as_gpus),
             renewals: replay.replayed.renewals,
             unserved_renewals: replay.replayed.unserved,
@@ -122,7 +125,11 @@ pub fn tables(replays: &[ReplayBody]) -> String {
         || "never restarted".to_owned(),
         |hours| format!("restarted every {hours} h, what was learned {}", first.restart_state),
     );
-    let source = if first.has_minutes { "demand known by the minute" } else { "demand known by the hour" };
+    let source = match (first.has_jobs, first.has_minutes) {
+        (true, _) => "HP jobs known",
+        (false, true) => "demand known by the minute",
+        (false, false) => "demand known by the hour",
+    };
     let (promise, renewal_s) = (first.promise, first.renewal_s);
     let head = format!("served (promise {promise}, renewed every {renewal_s} s, {restarts}, {source}):\n");
     head + &of_all(replays) + &since_restart(replays) + &left_out(replays)

@@ -2,10 +2,12 @@
 
 use super::capacities_of;
 use super::forecasts::{AtIssue, ForecastBounds};
-use super::replay::{PoolHistory, RestartState, Sample, Schedule, replay};
+use super::minutes::Minutes;
+use super::replay::{KnownJobs, PoolHistory, RestartState, Sample, Schedule, replay};
 use super::score::{By, Group, groups};
-use crate::args::Replay;
+use crate::args::{JobsAs, Replay};
 use crate::error::TrainingError;
+use crate::jobs::ClusterJobs;
 use command_line::table;
 use datasets::{HourRange, Panel};
 use forecaster::PredictError;
@@ -14,6 +16,9 @@ use forecaster::calibration::Issued;
 use placement::{PoolSettings, Promise};
 use serde::{Deserialize, Serialize};
 use vocab::{CapacityRow, GuaranteeRate, HorizonHours, HourStart, SECONDS_PER_HOUR};
+
+/// Between two renewals where jobs are known: often enough that few come and go unseen.
+const RENEWAL_WITH_JOBS_S: i64 = 900;
 
 /// Bounds that would have been served, over all pools, for one number of hours.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -63,14 +68,21 @@ impl ServedOnValidation {
         Ok(self.forecasts.add(&at)?)
     }
 
-    /// Scores what would have been served at the hours that were added. Nothing is scored where nothing was measured.
+    /// Scores what would have been served at the hours that were added; where `jobs` are known, the pools that have some, by a service
+    /// that knew them and those of before. Nothing is scored where nothing was measured.
     #[must_use]
-    pub fn finish(&self, panel: &Panel, capacities: &[CapacityRow], issues: HourRange) -> Vec<ServedBody> {
+    pub fn finish(
+        &self,
+        panel: &Panel,
+        capacities: &[CapacityRow],
+        issues: HourRange,
+        jobs: Option<&ClusterJobs>,
+    ) -> Vec<ServedBody> {
         let schedule = Schedule {
             from: issues.from.instant(),
             until: issues.to.instant(),
             end: issues.to.plus_hours(i64::from(self.horizon.get()) - 1).instant(),
-            renewal_s: SECONDS_PER_HOUR,
+            renewal_s: if jobs.is_some() { RENEWAL_WITH_JOBS_S } else { SECONDS_PER_HOUR },
             late_s: 0,
             restart_every_s: None,
             restart_state: RestartState::Kept,
@@ -78,7 +90,15 @@ impl ServedOnValidation {
         let mut samples: Vec<Sample> = Vec::new();
         for (pool, forecast) in self.forecasts.by_pool() {
             let (capacities, _) = capacities_of(panel, pool, capacities);
-            let history = PoolHistory { panel, pool, capacities: &capacities, minutes: None, forecast };
+            let list = jobs.and_then(|jobs| jobs.get(pool));
+            if jobs.is_some() && list.is_none() {
+                continue;
+            }
+            let minutes = list.map(|list| Minutes::of_changes(&list.changes(), (schedule.from, schedule.end)));
+            let past = list.and_then(|list| list.past(schedule.from));
+            let jobs = list.map(|list| KnownJobs { list, known_as: JobsAs::Jobs, past: past.as_ref() });
+            let history =
+                PoolHistory { panel, pool, capacities: &capacities, minutes: minutes.as_ref(), jobs, forecast };
             samples.extend(replay(&history, &schedule, &self.settings).samples);
         }
         groups(&samples, schedule.from, self.rate).iter().filter_map(body).collect()
@@ -99,7 +119,7 @@ fn body(((hours, by), group): (&(HorizonHours, By), &Group)) -> Option<ServedBod
 
 /// As a table; nothing where nothing was played.
 #[must_use]
-pub fn served_table(rows: &[ServedBody]) -> String {
+pub fn served_table(name: &str, rows: &[ServedBody]) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -112,6 +132,6 @@ pub fn served_table(rows: &[ServedBody]) -> String {
             format!("{:.2}", one.pinball_gpus),
         ]
     };
-    let header = ["served", "samples", "coverage", "kept", "pinball"];
+    let header = [name, "samples", "coverage", "kept", "pinball"];
     table(&header, &rows.iter().map(row).collect::<Vec<_>>())
 }

@@ -10,8 +10,8 @@ use crate::transaction::Transaction;
 use crate::usage::batch::{self, Batch};
 use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, series};
 use futures_util::TryStreamExt;
-use sqlx::{AssertSqlSafe, PgConnection, raw_sql};
-use std::collections::BTreeMap;
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, raw_sql};
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, HourStart, SeriesId, UsageRow};
 
 /// Memory for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
@@ -38,14 +38,30 @@ pub(crate) async fn append(
     }
     store.insert_audit(&mut transaction).await?;
     is_large(&mut transaction).await?;
-    let report = append_batches(&mut transaction, batches).await?;
+    let report = append_within(&mut transaction, batches).await?;
     transaction.commit().await?;
     Ok(report)
 }
 
+/// Begins a transaction for batches of rows of some clusters, which it locks.
+pub(crate) async fn begin_append(
+    store: &PostgresStore,
+    clusters: &[ClusterName],
+) -> Result<Transaction<Postgres>, StoreError> {
+    let mut transaction = Transaction::begin(&store.pool, "BEGIN").await?;
+    transaction.closes_unless_committed();
+    store.insert_audit(&mut transaction).await?;
+    is_large(&mut transaction).await?;
+    // All of them first, in order: a batch may hold rows of some alone.
+    for cluster in clusters.iter().collect::<BTreeSet<_>>() {
+        lock_cluster(&mut transaction, cluster).await?;
+    }
+    Ok(transaction)
+}
+
 /// Appends rows within the caller's transaction.
 pub(crate) async fn append_in(connection: &mut PgConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
-    append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
+    append_within(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
 }
 
 /// Passes the rows of a cluster to `sink`, series by series.
@@ -114,7 +130,7 @@ pub(crate) async fn delete_before(store: &PostgresStore, before: HourStart) -> R
 }
 
 /// Locks the clusters in order, creates missing partitions, and writes.
-async fn append_batches(
+pub(crate) async fn append_within(
     connection: &mut PgConnection,
     batches: &BTreeMap<&ClusterName, Batch<'_>>,
 ) -> Result<AppendReport, StoreError> {

@@ -4,10 +4,11 @@ use super::SqliteStore;
 use super::clusters::require_cluster;
 use crate::StoreError;
 use crate::stored::{Stamp, all, amount};
+use crate::transaction::Transaction;
 use crate::usage::batch::{self, Batch};
 use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, series};
 use futures_util::TryStreamExt;
-use sqlx::SqliteConnection;
+use sqlx::{Sqlite, SqliteConnection};
 use std::collections::BTreeMap;
 use vocab::{ClusterName, HourStart, UsageRow};
 
@@ -18,14 +19,26 @@ pub(crate) async fn append(
     batches: &BTreeMap<&ClusterName, Batch<'_>>,
 ) -> Result<AppendReport, StoreError> {
     let mut transaction = store.begin().await?;
-    let report = append_batches(&mut transaction, batches).await?;
+    let report = append_within(&mut transaction, batches).await?;
     transaction.commit().await?;
     Ok(report)
 }
 
+/// Begins a transaction for batches of rows: the only one that writes.
+pub(crate) async fn begin_append(
+    store: &SqliteStore,
+    clusters: &[ClusterName],
+) -> Result<Transaction<Sqlite>, StoreError> {
+    let mut transaction = store.begin().await?;
+    for cluster in clusters {
+        require_cluster(&mut transaction, cluster).await?;
+    }
+    Ok(transaction)
+}
+
 /// Appends rows within the caller's transaction.
 pub(crate) async fn append_in(connection: &mut SqliteConnection, rows: &[UsageRow]) -> Result<(), StoreError> {
-    append_batches(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
+    append_within(connection, &batch::by_cluster(rows, &[])?).await.map(drop)
 }
 
 /// Passes the rows of a cluster to `sink`, series by series.
@@ -79,7 +92,7 @@ pub(crate) async fn delete_before(store: &SqliteStore, before: HourStart) -> Res
     Ok(deleted)
 }
 
-async fn append_batches(
+pub(crate) async fn append_within(
     connection: &mut SqliteConnection,
     batches: &BTreeMap<&ClusterName, Batch<'_>>,
 ) -> Result<AppendReport, StoreError> {

@@ -51,7 +51,11 @@ fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>, since: i64) -> P
         is_going: false,
         disruption: None,
         is_announced: false,
+        ready_for: None,
+        is_at_will: false,
         workload: None,
+        share_milli: 0,
+        gangs: Vec::new(),
     }
 }
 
@@ -109,8 +113,14 @@ impl World {
     fn offer(&self, quotas: [u32; 2], computed: i64) {
         let limits = [1, 4].into_iter().zip(quotas);
         let limits = limits.map(|(of, quota)| Limit { hours: hours(of), quota: MilliGpus::from_gpus(quota) }).collect();
-        let offer =
-            Offer { limits, capacity: MilliGpus::from_gpus(24), stage: Stage::Fresh, computed_at: at(computed) };
+        let offer = Offer {
+            limits,
+            bounds: Vec::new(),
+            eta: placement::Eta::ONE,
+            capacity: MilliGpus::from_gpus(24),
+            stage: Stage::Fresh,
+            computed_at: at(computed),
+        };
         let pools = [(GpuModel::parse("A100").unwrap(), offer)].into();
         self.offers.send_replace(Arc::new(Offers { pools, asked_at: Some(at(0)) }));
     }
@@ -181,9 +191,9 @@ async fn a_pod_that_needs_no_quota_passes_without_one() {
     let refused = world.post("filter", FILTER_NAMES).await;
     let why = "headroom: a guarantee of 4h is not offered: there is no quota yet";
     assert_eq!(refused["FailedAndUnresolvableNodes"]["node-1"], why);
-    let broken = replaced(FILTER_NAMES, r#""nvidia.com/gpu":"2""#, r#""nvidia.com/gpu":"2500m""#);
+    let broken = replaced(FILTER_NAMES, r#""nvidia.com/gpu":"2""#, r#""nvidia.com/gpu":"many""#);
     let why = &world.post("filter", broken).await["FailedAndUnresolvableNodes"]["node-1"];
-    assert!(why.as_str().unwrap().contains("no whole number"), "spot that cannot be counted does not pass: {why}");
+    assert!(why.as_str().unwrap().contains("it is no quantity"), "spot that cannot be counted does not pass: {why}");
 }
 
 #[tokio::test]

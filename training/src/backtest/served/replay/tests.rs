@@ -56,7 +56,7 @@ fn play(
 ) -> Replayed {
     let settings = PoolSettings { promise, offered_hours: vec![HorizonHours::ONE], ..PoolSettings::default() };
     let capacities = [(hour(0), MilliGpus::from_gpus(100))];
-    let history = PoolHistory { panel, pool: &pool(), capacities: &capacities, minutes, forecast };
+    let history = PoolHistory { panel, pool: &pool(), capacities: &capacities, minutes, jobs: None, forecast };
     replay(&history, &schedule, &settings)
 }
 

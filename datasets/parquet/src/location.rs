@@ -1,0 +1,119 @@
+//! Where files are.
+
+use crate::chunks::Chunks;
+use crate::error::SourceError;
+use crate::http::Connector;
+use futures_util::TryStreamExt;
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+
+const ENDING: &str = ".parquet";
+const S3: &str = "s3://";
+
+/// Parquet files in the order of their names.
+pub struct Files {
+    store: Arc<dyn ObjectStore>,
+    /// Reads block; they run here, from any thread.
+    runtime: Arc<Runtime>,
+    found: Vec<ObjectMeta>,
+    names: Vec<PathBuf>,
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    /// The file of a path or URL, or all of a folder or prefix. `s3://` takes address and credentials from the environment, as AWS's
+    /// own tools do. To be called outside of asynchronous code.
+    ///
+    /// # Errors
+    /// The location is none, holds no file, or the storage does not answer.
+    pub fn open(location: &str) -> Result<Self, SourceError> {
+        let invalid = |why: String| SourceError::Location { location: location.to_owned(), why };
+        if let Some(path) = location.strip_prefix(S3) {
+            let builder = AmazonS3Builder::from_env().with_url(location).with_http_connector(Connector);
+            let store = builder.build().map_err(|fault| invalid(fault.to_string()))?;
+            let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
+            let prefix = ObjectPath::parse(prefix).map_err(|fault| invalid(fault.to_string()))?;
+            return Self::of(Arc::new(store), &prefix, &|path| PathBuf::from(format!("{S3}{bucket}/{path}")));
+        }
+        let path = location.strip_prefix("file://").unwrap_or(location);
+        if let Some((scheme, _)) = path.split_once("://") {
+            return Err(invalid(format!("files are not read by {scheme}")));
+        }
+        let missing = |fault: std::io::Error| SourceError::Missing { file: path.into(), why: fault.to_string() };
+        let whole = Path::new(path).canonicalize().map_err(missing)?;
+        let prefix = ObjectPath::from_absolute_path(&whole).map_err(|fault| invalid(fault.to_string()))?;
+        // Files are named as the location was, not by where links lead.
+        let name = |file: &ObjectPath| match file.prefix_match(&prefix) {
+            Some(rest) => rest.fold(PathBuf::from(path), |name, part| name.join(part.as_ref())),
+            None => PathBuf::from(path),
+        };
+        Self::of(Arc::new(LocalFileSystem::new()), &prefix, &name)
+    }
+
+    /// The files of a prefix in a store; `name` is how errors call them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn of(
+        store: Arc<dyn ObjectStore>,
+        prefix: &ObjectPath,
+        name: &dyn Fn(&ObjectPath) -> PathBuf,
+    ) -> Result<Self, SourceError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|fault| SourceError::Receiver(fault.to_string()))?;
+        let of_storage = |fault| of_storage(name(prefix), &fault);
+        let mut found: Vec<ObjectMeta> = if prefix.as_ref().ends_with(ENDING) {
+            vec![runtime.block_on(store.head(prefix)).map_err(of_storage)?]
+        } else {
+            runtime.block_on(store.list(Some(prefix)).try_collect()).map_err(of_storage)?
+        };
+        found.retain(|file| file.location.as_ref().ends_with(ENDING));
+        found.sort_by(|one, other| one.location.cmp(&other.location));
+        if found.is_empty() {
+            return Err(SourceError::NoFiles { location: name(prefix).display().to_string() });
+        }
+        let names = found.iter().map(|file| name(&file.location)).collect();
+        Ok(Self { store, runtime: Arc::new(runtime), found, names })
+    }
+
+    /// How the files are called.
+    #[must_use]
+    pub fn names(&self) -> &[PathBuf] {
+        &self.names
+    }
+
+    /// Bytes of all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.found.iter().map(|file| file.size).sum()
+    }
+
+    /// Access to the bytes of a file by its number.
+    pub(crate) fn chunks(&self, number: usize) -> Chunks {
+        let ObjectMeta { location, size, .. } = self.found[number].clone();
+        Chunks::new(self.store.clone(), self.runtime.clone(), location, size)
+    }
+}
+
+/// A fault of the storage.
+pub(crate) fn of_storage(file: PathBuf, fault: &object_store::Error) -> SourceError {
+    use object_store::Error::{NotFound, PermissionDenied, Unauthenticated};
+    match fault {
+        NotFound { .. } => SourceError::Missing { file, why: "no such file".to_owned() },
+        PermissionDenied { .. } | Unauthenticated { .. } => {
+            let why = "the storage refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the role";
+            SourceError::Missing { file, why: why.to_owned() }
+        }
+        other => SourceError::Unavailable { file, why: other.to_string() },
+    }
+}

@@ -1,0 +1,100 @@
+//! Files as pandas, pyarrow and polars write them (`files/make.py`).
+
+#![allow(clippy::unwrap_used)]
+
+use datasets::{Calendar, ReadOptions};
+use parquet_source::{Files, SourceError, Wanted};
+use vocab::{ClusterName, GpuModel, UsageRow};
+
+fn options(zone: &str, skip_bad_rows: bool) -> ReadOptions {
+    ReadOptions {
+        cluster: ClusterName::parse("earth").unwrap(),
+        gpu_model: GpuModel::parse("any").unwrap(),
+        calendar: Calendar::parse(zone, Calendar::WEEKDAYS).unwrap(),
+        skip_bad_rows,
+    }
+}
+
+fn file(name: &str) -> String {
+    format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Rows of a location as text, with their places.
+fn rows(location: &str, zone: &str, cluster: Option<&str>) -> Result<Vec<String>, SourceError> {
+    let (options, mut rows) = (options(zone, false), Vec::new());
+    let cluster = cluster.map(|name| ClusterName::parse(name).unwrap());
+    let wanted = Wanted { options: &options, cluster: cluster.as_ref() };
+    let take = &mut |row: &UsageRow, place: datasets::spool::RowPlace| {
+        rows.push(format!("{}:{} {} {} {}", place.file, place.row, row.hour, row.series, row.demand));
+        Ok(())
+    };
+    Files::open(location)?.each_row(wanted, &mut Vec::new(), take)?;
+    Ok(rows)
+}
+
+const ROWS: [&str; 6] = [
+    "0:1 2024-03-01T00:00:00Z earth:A100-SXM4-80GB:vision 2.500",
+    "0:2 2024-03-01T00:00:00Z earth:A100-SXM4-80GB:speech 4.000",
+    "0:3 2024-03-01T00:00:00Z mars:A100-SXM4-80GB:* 6.125",
+    "0:4 2024-03-01T01:00:00Z earth:A100-SXM4-80GB:vision 3.500",
+    "0:5 2024-03-01T01:00:00Z earth:A100-SXM4-80GB:speech 5.000",
+    "0:6 2024-03-01T01:00:00Z mars:A100-SXM4-80GB:* 7.125",
+];
+
+#[test]
+fn files_of_pandas_and_of_polars_hold_the_same_rows() {
+    for name in ["pandas.parquet", "polars.parquet"] {
+        assert_eq!(rows(&file(name), "Asia/Shanghai", None).unwrap(), ROWS, "{name}");
+    }
+}
+
+#[test]
+fn groups_without_the_wanted_cluster_are_left_out_and_rows_keep_their_numbers() {
+    let all = rows(&file("pyarrow.parquet"), "UTC", None).unwrap();
+    assert_eq!(all.len(), 6);
+    let mars: Vec<_> = all.iter().filter(|row| row.contains("mars")).cloned().collect();
+    assert_eq!(rows(&file("pyarrow.parquet"), "UTC", Some("mars")).unwrap(), mars);
+    assert!(mars[0].starts_with("0:5 ") && mars[1].starts_with("0:6 "), "{mars:?}");
+    assert_eq!(rows(&file("pyarrow.parquet"), "UTC", Some("venus")).unwrap(), [""; 0]);
+}
+
+#[test]
+fn times_without_an_offset_are_those_of_the_clusters_zone() {
+    let rows = rows(&file("polars-text.parquet"), "Asia/Shanghai", Some("earth")).unwrap();
+    assert_eq!(rows[0], "0:1 2024-02-29T16:00:00Z earth:A100-SXM4-80GB:vision 2.000");
+}
+
+#[test]
+fn a_folder_is_all_of_its_files_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("2024")).unwrap();
+    for (name, to) in [("polars.parquet", "2024/b.parquet"), ("pandas.parquet", "2024/a.parquet")] {
+        std::fs::copy(file(name), folder.path().join(to)).unwrap();
+    }
+    std::fs::write(folder.path().join("_SUCCESS"), "").unwrap();
+    let location = folder.path().to_str().unwrap();
+    let files = Files::open(location).unwrap();
+    assert_eq!(files.names(), ["2024/a.parquet", "2024/b.parquet"].map(|name| folder.path().join(name)));
+    let rows = rows(&format!("file://{location}"), "UTC", None).unwrap();
+    assert_eq!((rows.len(), &rows[6][..]), (12, &*ROWS[0].replacen("0:", "1:", 1)));
+}
+
+#[test]
+fn faults_name_file_row_group_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |location: &str| rows(location, "UTC", None).unwrap_err().to_string();
+    let named = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let missing = refused(&named("no.parquet"));
+    assert!(missing.contains("no.parquet: No such file"), "{missing}");
+    assert_eq!(refused(&named("")), format!("{}: no file whose name ends in .parquet", named("")));
+    assert!(refused("gs://bucket/a").contains("files are not read by gs; expected a file or folder, or s3://"), "gs");
+    std::fs::write(named("text.parquet"), "hour,cluster\n").unwrap();
+    assert!(refused(&named("text.parquet")).contains("text.parquet: not a Parquet file, or damaged: "));
+    // A page of the second group with other bytes.
+    let mut bytes = std::fs::read(file("pyarrow.parquet")).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle..middle + 40].fill(0);
+    std::fs::write(named("torn.parquet"), bytes).unwrap();
+    let torn = refused(&named("torn.parquet"));
+    assert!(torn.contains("torn.parquet, row group ") && torn.contains(", column "), "{torn}");
+}

@@ -1,0 +1,36 @@
+"""Makes the files beside it: two hours of three organizations, as pandas, pyarrow and polars write them.
+
+    python make.py      # with pandas 3, pyarrow 26 and polars 2
+"""
+
+from datetime import datetime, timezone
+
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet
+
+HOURS = [datetime(2024, 3, 1, hour, tzinfo=timezone.utc) for hour in (0, 1)]
+ROWS = [
+    (hour, cluster, "A100-SXM4-80GB", organization, gpus + number)
+    for number, hour in enumerate(HOURS)
+    for cluster, organization, gpus in (("earth", "vision", 2.5), ("earth", "speech", 4.0), ("mars", "*", 6.125))
+]
+NAMES = ["hour", "cluster", "gpu_model", "organization", "demand_gpus"]
+
+frame = pandas.DataFrame(ROWS, columns=NAMES)
+# An index of its own, categories, and nanoseconds.
+frame.astype({"cluster": "category", "hour": "datetime64[ns, UTC]"}).set_index(pandas.Index(range(7, 13))).to_parquet("pandas.parquet")
+
+table = pyarrow.table(dict(zip(NAMES, map(list, zip(*ROWS)))))
+table = table.set_column(0, "hour", table["hour"].cast(pyarrow.timestamp("ms", tz="UTC")))
+table = table.set_column(4, "demand_gpus", table["demand_gpus"].cast(pyarrow.float32()))
+# Two rows to a group, sorted by cluster, so that statistics tell groups apart.
+pyarrow.parquet.write_table(table.sort_by("cluster"), "pyarrow.parquet", row_group_size=2, compression="gzip", version="1.0")
+
+# Compressed by zstd, in microseconds; and naive times as text, whole GPUs, without compression.
+polars.DataFrame(ROWS, schema=NAMES, orient="row").write_parquet("polars.parquet")
+text = polars.DataFrame(ROWS, schema=NAMES, orient="row").with_columns(
+    polars.col("hour").dt.strftime("%Y-%m-%d %H:%M:%S"), polars.col("demand_gpus").cast(polars.Int64)
+)
+text.write_parquet("polars-text.parquet", compression="lz4")

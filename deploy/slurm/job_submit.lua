@@ -1,0 +1,253 @@
+--[[
+job_submit.lua: tells users at submission what spot quota is free, from the file that headroom-slurm writes.
+
+Copy it beside slurm.conf, set JobSubmitPlugins=lua, and restart slurmctld. Where a job_submit.lua is there already, load this
+file from it (`local headroom = dofile("/etc/slurm/headroom.lua")`) and call `headroom.submit(job_desc)` in it.
+
+It reads one small file and asks nobody: it never waits. A fault of its own (a file that is missing or torn, an error in here)
+lets the job pass and is logged, unless STRICT. HP jobs always pass.
+]]
+
+-- Where headroom-slurm writes (setting quota_file).
+local QUOTA_FILE = "/var/lib/headroom-slurm/quota"
+-- Refuse spot jobs while the quota is older than its time: nobody renews limits then.
+local REFUSE_STALE = true
+-- Refuse spot jobs also where this hook has a fault of its own.
+local STRICT = false
+
+local PREFIX = "headroom: "
+
+-- Reads the file into {expires, by, require_type, limits = {{name, hours, type, limit, held}, ...}}; nil and why, where it cannot.
+local function read_quota(path)
+    local file, why = io.open(path, "r")
+    if not file then
+        return nil, why
+    end
+    local quota = { limits = {} }
+    local first = file:read("*l")
+    if first ~= "headroom-quota 1" then
+        file:close()
+        return nil, path .. ": not a quota file of version 1"
+    end
+    for line in file:lines() do
+        local words = {}
+        for word in line:gmatch("%S+") do
+            words[#words + 1] = word
+        end
+        if words[1] == "expires" then
+            quota.expires = tonumber(words[2])
+        elseif words[1] == "by" then
+            quota.by = words[2]
+        elseif words[1] == "require_type" then
+            quota.require_type = words[2] == "1"
+        elseif words[1] == "limit" then
+            local limit = {
+                name = words[2],
+                hours = tonumber(words[3]),
+                type = words[4],
+                limit = tonumber(words[5]),
+                held = tonumber(words[6]),
+            }
+            if not (limit.hours and limit.limit and limit.held) then
+                file:close()
+                return nil, path .. ": a torn line: " .. line
+            end
+            quota.limits[#quota.limits + 1] = limit
+        end
+    end
+    file:close()
+    if not quota.expires or not quota.by then
+        return nil, path .. ": no time at which it expires"
+    end
+    return quota
+end
+
+local function number_of(value)
+    local number = tonumber(value)
+    -- Slurm's own words for "not set", of 16, 32 and 64 bits.
+    if not number or number <= 0 or number == 65534 or number == 65535 or number >= 4294967294 then
+        return nil
+    end
+    return number
+end
+
+-- GPUs of one text such as gres:gpu:a100:2, gres/gpu:a100=2, or gpu:2: a count, and a type where it names one.
+local function gpus_of(text)
+    local count, type = 0, nil
+    for part in (text or ""):gmatch("[^,]+") do
+        local rest = part:match("^gres[:/]gpu(.*)$") or part:match("^gpu(.*)$")
+        if rest then
+            local named, number = rest:match("^:([^:=]+)[:=](%d+)$")
+            if not named then
+                number = rest:match("^[:=](%d+)$")
+                named = not number and rest:match("^:(.+)$") or nil
+            end
+            count = count + (tonumber(number) or (rest == "" or named) and 1 or 0)
+            type = type or named
+        end
+    end
+    return count, type
+end
+
+-- GPUs that a job asks for, in all: those of each node, task or socket, times as many as there are at least.
+local function asked(job)
+    local nodes = number_of(job.min_nodes) or 1
+    local tasks = number_of(job.num_tasks) or nodes
+    local parts = {
+        { job.tres_per_job, 1 },
+        { job.tres_per_node or job.gres, nodes },
+        { job.tres_per_task, tasks },
+        { job.tres_per_socket, nodes },
+    }
+    for _, part in ipairs(parts) do
+        local count, type = gpus_of(part[1])
+        if count > 0 then
+            return count * part[2], type
+        end
+    end
+    return 0, nil
+end
+
+local function array_tasks(job)
+    local expression = job.array_inx
+    if not expression or expression == "" then
+        return 1
+    end
+    local limit = tonumber(expression:match("%%(%d+)$"))
+    local count = 0
+    for part in expression:gsub("%%%d+$", ""):gmatch("[^,]+") do
+        local first, last, step = part:match("^(%d+)%-(%d+):?(%d*)$")
+        if first then
+            count = count + math.floor((tonumber(last) - tonumber(first)) / (tonumber(step) or 1)) + 1
+        else
+            count = count + 1
+        end
+    end
+    return limit and math.min(limit, count) or count
+end
+
+local function free_of(limit)
+    return math.max(0, limit.limit - limit.held)
+end
+
+local function hours_text(hours)
+    return string.format("%d h", hours)
+end
+
+-- What else is free, longest promise first: "1 h is free now for 8 a100 (--qos=spot1h)".
+local function others(quota, type, gpus, but)
+    local flag = quota.by == "qos" and "--qos=" or "--account="
+    local texts = {}
+    for index = #quota.limits, 1, -1 do
+        local limit = quota.limits[index]
+        if limit.name ~= but and limit.type == type and free_of(limit) >= gpus then
+            texts[#texts + 1] =
+                string.format("%s is free now for %d GPUs (%s%s)", hours_text(limit.hours), free_of(limit), flag, limit.name)
+        end
+    end
+    return table.concat(texts, "; ")
+end
+
+local headroom = {}
+
+-- The message for a job, and whether it is refused: text or nil, and true or false.
+function headroom.answer(job, quota, now)
+    local name = quota.by == "qos" and job.qos or job.account
+    local of_name = {}
+    for _, limit in ipairs(quota.limits) do
+        if limit.name == name then
+            of_name[limit.type] = limit
+        end
+    end
+    if next(of_name) == nil then
+        return nil, false -- No spot job, or one without a promise.
+    end
+    local gpus, type = asked(job)
+    if gpus == 0 then
+        return nil, false
+    end
+    if now > quota.expires then
+        local age = math.floor((now - quota.expires) / 60)
+        return string.format(
+            "the spot quota has not been renewed for %d min longer than it is good for: spot jobs %s",
+            age,
+            REFUSE_STALE and "are refused until it is; try again later, or submit without " .. name or "may wait"
+        ), REFUSE_STALE
+    end
+    local limit = of_name[type or "*"] or of_name["*"]
+    if not type and quota.require_type then
+        local types = {}
+        for known in pairs(of_name) do
+            if known ~= "*" then
+                types[#types + 1] = known
+            end
+        end
+        table.sort(types)
+        return string.format(
+            "a spot job has to name its GPU type: --gres=gpu:TYPE:%d with TYPE one of %s", gpus, table.concat(types, ", ")
+        ), true
+    end
+    if not limit then
+        return nil, false
+    end
+    local tasks = array_tasks(job)
+    local free, promise = free_of(limit), hours_text(limit.hours)
+    local kind = limit.type == "*" and "GPUs" or limit.type
+    if free >= gpus * tasks then
+        return string.format("%d %s guaranteed for %s from their start; %d were free", gpus * tasks, kind, promise, free), false
+    end
+    local text = string.format("%s guaranteed is spent: %d of %d %s are free, this job asks for %d", promise, free, limit.limit, kind, gpus * tasks)
+    local instead = others(quota, limit.type, gpus, name)
+    if gpus > limit.limit then
+        text = text .. "; it waits until the quota grows"
+    else
+        text = text .. "; it waits"
+    end
+    return instead ~= "" and (text .. "; " .. instead) or text, false
+end
+
+local function log_fault(why)
+    slurm.log_error("%s%s", PREFIX, tostring(why))
+end
+
+-- slurm.SUCCESS, or slurm.ERROR for a job that is refused.
+function headroom.submit(job)
+    local ran, quota, why = pcall(read_quota, QUOTA_FILE)
+    if ran and not quota then
+        ran, quota = false, why
+    end
+    local text, refuse
+    if ran then
+        ran, text, refuse = pcall(headroom.answer, job, quota, os.time())
+        quota = not ran and text or quota
+    end
+    if not ran then
+        log_fault(quota)
+        if STRICT and job.qos then
+            slurm.log_user("%sthe quota of spot jobs cannot be read: tell your administrator", PREFIX)
+            return slurm.ERROR
+        end
+        return slurm.SUCCESS
+    end
+    if text then
+        slurm.log_user("%s%s", PREFIX, text)
+    end
+    return refuse and slurm.ERROR or slurm.SUCCESS
+end
+
+function slurm_job_submit(job_desc, part_list, submit_uid)
+    return headroom.submit(job_desc)
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+    return slurm.SUCCESS
+end
+
+headroom.read_quota = read_quota
+headroom.asked = asked
+headroom.array_tasks = array_tasks
+-- For a job_submit.lua that loads this file; slurmctld itself wants slurm.SUCCESS of the one beside slurm.conf.
+if HEADROOM_AS_MODULE then
+    return headroom
+end
+return slurm.SUCCESS

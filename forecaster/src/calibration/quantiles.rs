@@ -1,0 +1,222 @@
+//! Experts on the upper quantiles of an organization: the corrected ones, those that the model states, and the last value with its
+//! rises, weighed online by their losses.
+//!
+//! Demand that is calm for days and then jumps is described better by its last value, and corrections that a jump taught are too high
+//! for days after it.
+
+use super::residual::{WINDOW_HOURS, rank};
+use super::series::LEVELS;
+use crate::mixture::{Losses, Mixture, stored_numbers};
+use crate::scores::pinball;
+
+/// Experts on a quantile: corrected, as the model states it, the last value with its rises.
+pub const EXPERTS: usize = 3;
+/// Weights before any outcome.
+const PRIOR: [f64; EXPERTS] = [0.7, 0.15, 0.15];
+/// Part of the losses of all organizations in what one learns.
+const SHARED: f64 = 0.5;
+/// Rises below which an organization has no order statistic of them.
+const LEAST_RISES: usize = 24;
+/// Numbers of the weights, as they are stored.
+pub const STORED_WEIGHTS: usize = LEVELS.len() * stored_numbers(EXPERTS);
+
+/// The quantile of each expert at one step; `None` where it knows too little.
+pub type Statements = [Option<f64>; EXPERTS];
+
+/// Losses of the experts of one organization at each level, in GPUs, as means over its measured steps.
+pub type QuantileLosses = [[Option<f64>; EXPERTS]; LEVELS.len()];
+
+/// The same in usual losses.
+pub type UsualLosses = [Losses<EXPERTS>; LEVELS.len()];
+
+/// The experts of one organization.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuantileExperts {
+    /// At each level.
+    mixtures: [Mixture<EXPERTS>; LEVELS.len()],
+    /// `[level][recorded step]`: how far demand rises above the last value, in GPUs; NaN where too little is known.
+    rises_gpus: Vec<f32>,
+}
+
+/// Demand of one organization in the hours before an issue time and in those of its forecast.
+#[derive(Clone, Copy)]
+pub struct Demand<'a> {
+    /// Each hour, in GPUs.
+    pub gpus: &'a [f64],
+    /// Whether each was measured.
+    pub measured: &'a [bool],
+    /// Place of the issue hour.
+    pub issue: usize,
+}
+
+impl Demand<'_> {
+    /// Demand of an hour, where it was measured.
+    fn at(&self, hour: usize) -> Option<f64> {
+        self.measured.get(hour)?.then(|| self.gpus[hour])
+    }
+
+    /// Demand of the hour before the issue time.
+    pub fn latest_gpus(&self) -> Option<f64> {
+        self.at(self.issue.checked_sub(1)?)
+    }
+}
+
+impl QuantileExperts {
+    /// Experts of an organization of which nothing is known.
+    pub fn new(recorded: usize) -> Self {
+        Self { mixtures: [Mixture::new(PRIOR); LEVELS.len()], rises_gpus: vec![f32::NAN; LEVELS.len() * recorded] }
+    }
+
+    /// Works out how far demand rose within each recorded step after the issue times of a week, up to that of `demand`.
+    pub fn settle_rises(&mut self, demand: &Demand<'_>, recorded: &[usize]) {
+        let first = (demand.issue + 1).saturating_sub(WINDOW_HOURS).max(1);
+        let mut rises = Vec::with_capacity(WINDOW_HOURS);
+        for (number, step) in recorded.iter().enumerate() {
+            let rise = |issue: usize| Some((demand.at(issue + step)? - demand.at(issue - 1)?) as f32);
+            rises.clear();
+            rises.extend((first..=demand.issue).filter_map(rise));
+            for (level, (_, p)) in LEVELS.iter().enumerate() {
+                let place = rank(rises.len(), *p);
+                let has_enough = rises.len() >= LEAST_RISES;
+                let statistic = has_enough.then(|| *rises.select_nth_unstable_by(place, f32::total_cmp).1);
+                self.rises_gpus[level * recorded.len() + number] = statistic.unwrap_or(f32::NAN);
+            }
+        }
+    }
+
+    /// The rise by a step, from 0: between recorded ones on the straight line, which begins at nothing.
+    fn rise_gpus(&self, level: usize, step: usize, recorded: &[usize]) -> Option<f64> {
+        let rises = &self.rises_gpus[level * recorded.len()..][..recorded.len()];
+        let next = recorded.partition_point(|one| *one < step);
+        let to = f64::from(*rises.get(next)?);
+        let (before, from) = match next.checked_sub(1) {
+            Some(before) => (recorded[before] as f64, f64::from(rises[before])),
+            None => (-1.0, 0.0),
+        };
+        let share = (step as f64 - before) / (recorded[next] as f64 - before);
+        Some(from + share * (to - from)).filter(|rise| rise.is_finite())
+    }
+
+    /// The quantiles of the experts at a level and step, from 0.
+    pub fn statements(
+        &self,
+        (level, step): (usize, usize),
+        [corrected, stated]: [f64; 2],
+        latest_gpus: Option<f64>,
+        recorded: &[usize],
+    ) -> Statements {
+        let last = latest_gpus.and_then(|latest| Some((latest + self.rise_gpus(level, step, recorded)?).max(0.0)));
+        [Some(corrected), Some(stated), last]
+    }
+
+    /// The quantile that is issued at a level.
+    pub fn mix(&self, level: usize, statements: &Statements) -> Option<f64> {
+        self.mixtures[level].mix(statements)
+    }
+
+    /// The losses of one forecast in the usual ones, which are known better afterwards.
+    pub fn in_usual(&mut self, losses: &QuantileLosses) -> UsualLosses {
+        std::array::from_fn(|level| self.mixtures[level].in_usual(&losses[level]))
+    }
+
+    /// Moves the weights by the losses of one forecast over `overlap` hours, and the mean of those of all organizations.
+    pub fn learn(&mut self, own: &UsualLosses, all: &UsualLosses, overlap: f64) {
+        for (level, mixture) in self.mixtures.iter_mut().enumerate() {
+            let both = std::array::from_fn(|k| ((1.0 - SHARED) * own[level][k] + SHARED * all[level][k]) / overlap);
+            mixture.learn(&both, &PRIOR);
+        }
+    }
+
+    /// The weights as numbers, [`STORED_WEIGHTS`] of them.
+    pub fn weights(&self) -> impl Iterator<Item = f64> {
+        self.mixtures.iter().flat_map(Mixture::numbers)
+    }
+
+    /// The rises, as they are stored.
+    pub fn rises_gpus(&self) -> &[f32] {
+        &self.rises_gpus
+    }
+
+    /// From [`weights`](Self::weights) and [`rises_gpus`](Self::rises_gpus); `None` where they are none.
+    pub fn from_numbers(weights: &[f64; STORED_WEIGHTS], rises_gpus: Vec<f32>) -> Option<Self> {
+        let (first, second) = weights.split_at(stored_numbers(EXPERTS));
+        let mixtures = [Mixture::from_numbers(first)?, Mixture::from_numbers(second)?];
+        (!rises_gpus.iter().any(|rise| rise.is_infinite())).then_some(Self { mixtures, rises_gpus })
+    }
+}
+
+/// The losses of quantiles at each level over the measured steps of one forecast: `came_gpus` and the statements at both levels of
+/// each. `None` for an expert that stated nothing at one of them.
+pub fn losses(steps: &[(f64, [Statements; LEVELS.len()])]) -> QuantileLosses {
+    let of = |level: usize, expert: usize| {
+        let one = |(came, statements): &(f64, [Statements; LEVELS.len()])| {
+            Some(pinball(*came, statements[level][expert]?, LEVELS[level].1))
+        };
+        let sum = steps.iter().map(one).sum::<Option<f64>>();
+        sum.map(|sum| sum / steps.len().max(1) as f64)
+    };
+    std::array::from_fn(|level| std::array::from_fn(|expert| of(level, expert)))
+}
+
+/// The mean losses of all organizations at each level: large organizations count for as much as they usually lose.
+pub fn mean(each: &[(&QuantileExperts, &UsualLosses)]) -> UsualLosses {
+    std::array::from_fn(|level| {
+        let usual = |experts: &QuantileExperts| experts.mixtures[level].usual();
+        let all: f64 = each.iter().map(|(experts, _)| usual(experts)).sum();
+        let of = |k: usize| each.iter().map(|(experts, losses)| usual(experts) * losses[level][k]).sum::<f64>();
+        std::array::from_fn(|k| if all > 0.0 { of(k) / all } else { 0.0 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rises_are_order_statistics_of_a_week_and_lie_on_lines_between_recorded_steps() {
+        // Demand rises by one GPU an hour.
+        let gpus: Vec<f64> = (0..220).map(f64::from).collect();
+        let measured = vec![true; 220];
+        let mut experts = QuantileExperts::new(2);
+        let recorded = [1, 5];
+        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 200 }, &recorded);
+        let rises: Vec<_> = (0..7).map(|step| experts.rise_gpus(0, step, &recorded)).collect();
+        assert_eq!(rises, [Some(1.0), Some(2.0), Some(3.0), Some(4.0), Some(5.0), Some(6.0), None]);
+        let statements = experts.statements((1, 5), [300.0, 310.0], Some(199.0), &recorded);
+        assert_eq!(statements, [Some(300.0), Some(310.0), Some(205.0)]);
+    }
+
+    #[test]
+    fn without_a_day_of_rises_or_the_newest_hour_the_last_value_states_nothing() {
+        let (gpus, mut measured) = (vec![5.0; 60], vec![true; 60]);
+        let mut experts = QuantileExperts::new(1);
+        let recorded = [0];
+        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded);
+        assert_eq!(experts.rise_gpus(0, 0, &recorded), None);
+        measured[19] = false;
+        let demand = Demand { gpus: &gpus, measured: &measured, issue: 50 };
+        experts.settle_rises(&demand, &recorded);
+        assert_eq!((experts.rise_gpus(0, 0, &recorded), demand.latest_gpus()), (Some(0.0), Some(5.0)));
+        assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), None);
+        assert_eq!(experts.statements((0, 0), [1.0, 2.0], None, &recorded)[2], None);
+    }
+
+    #[test]
+    fn an_expert_that_loses_less_is_issued_more_and_one_that_stated_nothing_stays() {
+        let mut experts = QuantileExperts::new(1);
+        for _ in 0..60 {
+            let statements = [Some(9.0), Some(6.0), None];
+            let of = losses(&[(5.0, [statements; 2])]);
+            assert_eq!(of[0], [Some(pinball(5.0, 9.0, 0.9)), Some(pinball(5.0, 6.0, 0.9)), None]);
+            let own = experts.in_usual(&of);
+            let all = mean(&[(&experts, &own)]);
+            experts.learn(&own, &all, 1.0);
+        }
+        let mixed = experts.mix(0, &[Some(9.0), Some(6.0), None]).unwrap();
+        assert!(mixed < 6.2, "{mixed}");
+        let weights: Vec<f64> = experts.weights().collect();
+        let back = QuantileExperts::from_numbers(&weights.try_into().unwrap(), experts.rises_gpus().to_vec()).unwrap();
+        assert_eq!(back.mixtures, experts.mixtures);
+        assert_eq!(QuantileExperts::from_numbers(&[0.0; STORED_WEIGHTS], Vec::new()), None);
+    }
+}

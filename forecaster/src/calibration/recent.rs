@@ -1,0 +1,91 @@
+//! Demand of a pool before an issue time, as the experts without a model read it.
+
+use super::linear::Inputs;
+use super::pool::latest_gpus;
+use datasets::Panel;
+use vocab::{HorizonHours, HourStart, PoolId};
+
+const DAY_HOURS: usize = 24;
+/// Days before the issue time whose rises are averaged.
+const DAYS: usize = 7;
+/// Hours before an issue time that the inputs need.
+const SEEN_HOURS: usize = DAYS * DAY_HOURS + 1;
+
+/// Recent demand of a pool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recent {
+    /// The largest demand in the hour before, in GPUs; `None` where that was not measured.
+    pub latest_gpus: Option<f64>,
+    /// `[hours − 1]`, in GPUs above the latest demand; empty where the history is too short.
+    pub(super) inputs: Vec<Inputs>,
+}
+
+/// Demand of a pool before `issue`, for peaks over 1, 2, … hours. Nothing at or after `issue` is read.
+#[must_use]
+pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Recent {
+    let until = panel.index_of(issue).unwrap_or(0).min(panel.hours());
+    let seen = hourly(panel, pool, until.saturating_sub(SEEN_HOURS)..until);
+    Recent { latest_gpus: latest_gpus(panel, pool, issue), inputs: inputs(&seen, horizon) }
+}
+
+/// Demand of a pool in each hour of a range, in GPUs: its own peak where it has one, else the sum over its organizations. Gaps have the
+/// demand before them.
+pub fn hourly(panel: &Panel, pool: &PoolId, hours: std::ops::Range<usize>) -> Vec<f64> {
+    if let Some(peak) = panel.pool_peak_of(pool) {
+        return peak.demand_gpus()[hours].to_vec();
+    }
+    let mut all = vec![0.0; hours.len()];
+    for series in panel.series_of(pool) {
+        all.iter_mut().zip(&series.demand_gpus()[hours.clone()]).for_each(|(sum, gpus)| *sum += gpus);
+    }
+    all
+}
+
+/// The inputs for the peak over 1, 2, … hours after what was `seen`, hour by hour: how far the mean of the last day was above the
+/// latest demand, and how far demand rose within the hours at this time on the days before, on average.
+pub fn inputs(seen: &[f64], horizon: HorizonHours) -> Vec<Inputs> {
+    let Some(latest) = seen.last().filter(|_| seen.len() > DAY_HOURS) else { return Vec::new() };
+    let now = seen.len();
+    let mean = seen[now - DAY_HOURS..].iter().sum::<f64>() / DAY_HOURS as f64;
+    // Sum of the rises, and of the days behind it.
+    let mut rises = vec![(0.0, 0.0); horizon.steps()];
+    for back in (1..=DAYS).map(|day| day * DAY_HOURS).filter(|back| *back < now) {
+        let before = seen[now - back - 1];
+        let mut peak = f64::NEG_INFINITY;
+        // The hours have to be over by now.
+        for ((sum, days), gpus) in rises.iter_mut().zip(&seen[now - back..]) {
+            peak = peak.max(*gpus);
+            *sum += peak - before;
+            *days += 1.0;
+        }
+    }
+    rises.into_iter().map(|(sum, days)| [mean - latest, sum / f64::max(days, 1.0)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hours(count: u64) -> HorizonHours {
+        HorizonHours::new(count).unwrap()
+    }
+
+    #[test]
+    fn inputs_are_the_distance_to_the_mean_of_a_day_and_the_usual_rise() {
+        // Ten GPUs, and 30 at 06:00 and 07:00; it is 05:00 on the third day.
+        let seen: Vec<f64> = (0..53).map(|hour| if [6, 7].contains(&(hour % 24)) { 30.0 } else { 10.0 }).collect();
+        let mean = 280.0 / 24.0 - 10.0;
+        assert_eq!(inputs(&seen, hours(2)), [[mean, 0.0], [mean, 20.0]]);
+    }
+
+    #[test]
+    fn a_history_of_a_day_or_less_has_no_inputs_and_hours_that_are_not_over_no_rise() {
+        assert!(inputs(&[7.0; 24], hours(4)).is_empty());
+        let mut seen = vec![5.0; 49];
+        seen[30] = 25.0;
+        // The 30 hours after this time a day ago are not over; those of two days ago are.
+        let [mean, rise] = inputs(&seen, hours(30))[29];
+        assert!((mean - 20.0 / 24.0).abs() < 1e-9 && rise == 20.0, "{mean} {rise}");
+        assert_eq!(inputs(&seen[..40], hours(30))[29][1], 0.0);
+    }
+}

@@ -1,0 +1,199 @@
+//! Statements of objects about gangs, and the gangs that a pod belongs to.
+
+use super::{GangKey, GangKind};
+use crate::cluster::groups::{JobSetSpec, JobSetStatus, LeaderWorkerSetSpec, PodGroupSpec, WorkloadSpec};
+use crate::cluster::slim::{Pod, unix_s};
+use crate::cluster::workload::{Template, WorkloadSpec as KueueSpec, WorkloadStatus as KueueStatus};
+use crate::names;
+use crate::view::facts::{Reading, gpus_of_pod, is_spot, organization, selected_model};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use vocab::{GpuModel, Organization, TaskClass};
+
+/// Labels of pods by which controllers say whose they are.
+const LEADER_WORKER_NAME: &str = "leaderworkerset.sigs.k8s.io/name";
+const LEADER_WORKER_GROUP: &str = "leaderworkerset.sigs.k8s.io/group-index";
+const JOB_SET: &str = "jobset.sigs.k8s.io/jobset-name";
+
+/// The gangs of a pod, in the order of their kinds.
+#[must_use]
+pub fn gangs_of(pod: &Pod) -> Vec<GangKey> {
+    let meta = &pod.metadata;
+    let label = |key: &str| {
+        let label = meta.labels.as_ref().and_then(|all| all.get(key));
+        label.or_else(|| meta.annotations.as_ref()?.get(key)).filter(|name| !name.is_empty())
+    };
+    let of = |kind: GangKind, name: String| GangKey { kind, name };
+    let group = pod.spec.scheduling_group.pod_group_name.clone().filter(|name| !name.is_empty());
+    let workload =
+        pod.spec.workload_ref.as_ref().filter(|of| !of.name.is_empty()).map(|of| {
+            format!("{}/{}/{}", of.name, of.pod_group, of.pod_group_replica_key.as_deref().unwrap_or_default())
+        });
+    let leader =
+        label(LEADER_WORKER_NAME).zip(label(LEADER_WORKER_GROUP)).map(|(name, group)| format!("{name}/{group}"));
+    let named = [
+        (GangKind::PodGroup, group),
+        (GangKind::WorkloadGroup, workload),
+        (GangKind::LeaderWorkerGroup, leader),
+        (GangKind::JobSet, label(JOB_SET).cloned()),
+        (GangKind::KueueWorkload, label(names::WORKLOAD).cloned()),
+    ];
+    named.into_iter().filter_map(|(kind, name)| Some(of(kind, name?))).collect()
+}
+
+/// An object that states gangs.
+#[derive(Debug, Clone)]
+pub enum GangObject {
+    /// PodGroup of `scheduling.k8s.io`.
+    PodGroup(PodGroupSpec),
+    /// Workload of `scheduling.k8s.io/v1alpha1`.
+    Workload(WorkloadSpec),
+    /// JobSet.
+    JobSet(Box<JobSetSpec>, JobSetStatus),
+    /// LeaderWorkerSet.
+    LeaderWorkerSet(Box<LeaderWorkerSetSpec>),
+    /// Workload of Kueue.
+    KueueWorkload(Box<KueueSpec>, Box<KueueStatus>),
+}
+
+/// A pod of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetPod {
+    /// Thousandths of a GPU that it asks for as a resource.
+    pub gpus_milli: u64,
+    /// Templates of claims, by name.
+    pub templates: Vec<String>,
+    /// Class.
+    pub class: TaskClass,
+    /// Organization.
+    pub organization: Organization,
+    /// GPU model that it selects.
+    pub model: Option<GpuModel>,
+}
+
+/// Pods of a gang that are alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GangSet {
+    /// Number.
+    pub count: u64,
+    /// Each of them.
+    pub pod: SetPod,
+}
+
+/// The size of a gang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Size {
+    /// So many pods, which are as those that are there.
+    Pods(u64),
+    /// These pods.
+    Sets(Vec<GangSet>),
+}
+
+/// Statement of an object about a gang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// UID of the object.
+    pub uid: String,
+    /// UIDs of its owners.
+    pub owners: Vec<String>,
+    /// Size.
+    pub size: Size,
+    /// Tells one run of the gang from the next, where the object does.
+    pub attempt: Option<String>,
+    /// Whether it asks for no pods: it is over, or held back.
+    pub is_over: bool,
+}
+
+impl Stated {
+    /// Gangs of an object. An amount or name that makes no sense leaves a set out: pods of it are reported once they are there.
+    #[must_use]
+    pub fn read(meta: &ObjectMeta, object: &GangObject, reading: &Reading) -> Vec<(GangKey, Self)> {
+        let name = meta.name.clone().unwrap_or_default();
+        let namespace = meta.namespace.clone().unwrap_or_default();
+        let owners = meta.owner_references.iter().flatten().map(|owner| owner.uid.clone()).collect();
+        let stated = |size: Size| Self {
+            uid: meta.uid.clone().unwrap_or_default(),
+            owners,
+            size,
+            attempt: None,
+            is_over: false,
+        };
+        let key = |kind: GangKind, name: String| GangKey { kind, name };
+        let sets = |sets: Vec<(u64, &Template)>| {
+            let read = |(count, template)| Some(GangSet { count, pod: set_pod(template, &namespace, reading)? });
+            Size::Sets(sets.into_iter().filter_map(read).collect())
+        };
+        match object {
+            GangObject::PodGroup(spec) => {
+                let gang = spec.scheduling_policy.gang.as_ref();
+                let size = gang.map(|gang| Size::Pods(u64::from(gang.min_count)));
+                size.map(|size| (key(GangKind::PodGroup, name), stated(size))).into_iter().collect()
+            }
+            GangObject::Workload(spec) => {
+                let groups =
+                    spec.pod_groups.iter().filter_map(|group| Some((&group.name, group.policy.gang.as_ref()?)));
+                let one = |(group, gang): (&String, &crate::cluster::groups::GangPolicy)| {
+                    (key(GangKind::WorkloadGroup, format!("{name}/{group}")), u64::from(gang.min_count))
+                };
+                let sized: Vec<(GangKey, u64)> = groups.map(one).collect();
+                let base = stated(Size::Pods(0));
+                sized.into_iter().map(|(key, count)| (key, Self { size: Size::Pods(count), ..base.clone() })).collect()
+            }
+            GangObject::JobSet(spec, status) => {
+                let jobs = spec.replicated_jobs.iter().map(|jobs| {
+                    let job = &jobs.template.spec;
+                    let each = job.parallelism.unwrap_or(1).min(job.completions.unwrap_or(u32::MAX));
+                    (u64::from(jobs.replicas.unwrap_or(1)) * u64::from(each), &job.template)
+                });
+                let base = stated(sets(jobs.collect()));
+                let is_over = spec.suspend || !status.terminal_state.is_empty();
+                vec![(
+                    key(GangKind::JobSet, name),
+                    Self { attempt: Some(status.restarts.to_string()), is_over, ..base },
+                )]
+            }
+            GangObject::LeaderWorkerSet(spec) => {
+                let template = &spec.leader_worker_template;
+                let workers = u64::from(template.size.unwrap_or(1).max(1)) - 1;
+                let leader = template.leader_template.as_ref().unwrap_or(&template.worker_template);
+                let base = stated(sets(vec![(1, leader), (workers, &template.worker_template)]));
+                let groups = 0..spec.replicas.unwrap_or(1);
+                groups
+                    .map(|group| (key(GangKind::LeaderWorkerGroup, format!("{name}/{group}")), base.clone()))
+                    .collect()
+            }
+            GangObject::KueueWorkload(spec, status) => {
+                vec![(key(GangKind::KueueWorkload, name), kueue(stated(Size::Pods(0)), spec, status, sets))]
+            }
+        }
+    }
+}
+
+fn kueue<'a>(
+    base: Stated,
+    spec: &'a KueueSpec,
+    status: &KueueStatus,
+    sets: impl Fn(Vec<(u64, &'a Template)>) -> Size,
+) -> Stated {
+    let is = |kind: &str| status.conditions.iter().find(|one| one.kind == kind && one.status == "True");
+    let assigned = |name: &str| status.admission.pod_set_assignments.iter().find(|one| one.name == name)?.count;
+    let sized = spec.pod_sets.iter().map(|set| (u64::from(assigned(&set.name).unwrap_or(set.count)), &set.template));
+    let admitted =
+        is("Admitted").and_then(|one| one.last_transition_time.as_ref()).map(|time| unix_s(time).to_string());
+    let is_over = spec.active == Some(false) || is("Finished").is_some();
+    Stated { size: sets(sized.collect()), attempt: admitted, is_over, ..base }
+}
+
+/// The pod that a template makes, as far as it is read.
+fn set_pod(template: &Template, namespace: &str, reading: &Reading) -> Option<SetPod> {
+    let mut pod = Pod { metadata: template.metadata.clone(), spec: template.spec.clone(), ..Pod::default() };
+    pod.metadata.namespace = Some(namespace.to_owned());
+    let gpus = gpus_of_pod(&pod, namespace, &reading.gpu_resource).ok()?;
+    let named = template.spec.resource_claims.iter().filter_map(|claim| claim.resource_claim_template_name.clone());
+    Some(SetPod {
+        gpus_milli: u64::from(gpus) * 1_000,
+        templates: named.collect(),
+        class: if is_spot(&pod, reading) { TaskClass::Spot } else { TaskClass::Hp },
+        organization: organization(&pod, "", reading, &mut Vec::new()).ok()?,
+        model: selected_model(&pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
+    })
+}

@@ -1,0 +1,219 @@
+//! `why` and `promise`.
+
+use super::quota::word;
+use super::verdict::Verdict;
+use super::{Plugin, PluginError};
+use crate::calls::{Calls, Fault};
+use crate::claims;
+use crate::cluster::slim::{Node, Pod};
+use crate::headroom::encoded;
+use crate::view::View;
+use crate::view::facts::{Life, NodeFacts, PodFacts, Reading};
+use command_line::{print_json, print_text};
+use connectors::clock;
+use kube::Client;
+use placement::Policy;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+use vocab::{GpuModel, TaskClass, UnixSeconds};
+use wire::{PoolSummary, PromiseHours, PromiseReport};
+
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// Events that are printed.
+const EVENTS: usize = 5;
+
+/// A pod and its pool.
+struct Asked {
+    object: Value,
+    facts: PodFacts,
+    model: Option<GpuModel>,
+    pool: Option<PoolSummary>,
+    now: UnixSeconds,
+}
+
+fn api(fault: &Fault) -> PluginError {
+    PluginError::Api(fault.to_string())
+}
+
+async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, PluginError> {
+    let own = &plugin.config.namespace;
+    let namespace = if own.is_empty() { client.default_namespace().to_owned() } else { own.clone() };
+    let calls = Calls::new(client.clone(), ANSWERS_WITHIN);
+    let path = format!("/api/v1/namespaces/{}/pods/{}", encoded(&namespace), encoded(name));
+    let object = calls.find(&path).await.map_err(|fault| api(&fault))?;
+    let object =
+        object.ok_or_else(|| PluginError::Unknown(format!("there is no pod {name} in namespace {namespace}")))?;
+    let foreign = |fault: serde_json::Error| PluginError::Api(format!("pod {namespace}/{name}: {fault}"));
+    let pod: Pod = serde_json::from_value(object.clone()).map_err(foreign)?;
+    let (connector, now) = (plugin.config.connector(), clock::now());
+    let reading = Reading::of(&connector);
+    let mut view = View::new(plugin.cluster.clone(), reading.clone(), Policy::GFS);
+    if !pod.spec.resource_claims.is_empty() && !connector.device_classes.0.is_empty() {
+        claims::watch::read_once(client, &mut view, now).await.map_err(PluginError::Api)?;
+    }
+    let seen = view.see_pod(&pod, now).map_err(|fault| PluginError::Unknown(fault.to_string()))?;
+    view.settle_claims(true, now);
+    let counted = seen.and_then(|seen| view.pod(&seen.uid).cloned().or(seen.facts));
+    let facts = counted.ok_or_else(|| {
+        let resource = &connector.gpu_resource;
+        PluginError::Unknown(format!(
+            "pod {namespace}/{name} asks for no GPUs (gpu_resource {resource}, device_classes)"
+        ))
+    })?;
+    let here = match &facts.node {
+        Some(node) => {
+            let node =
+                calls.find(&format!("/api/v1/nodes/{}", encoded(node.as_str()))).await.map_err(|fault| api(&fault))?;
+            let node = node.and_then(|node| serde_json::from_value::<Node>(node).ok());
+            node.and_then(|node| NodeFacts::read_any(&node, &reading).ok().flatten())
+                .and_then(|(facts, _)| facts.gpu_model)
+        }
+        None => None,
+    };
+    let pools = plugin.pools().await?;
+    let only = if let [only] = pools.as_slice() { GpuModel::parse(&only.gpu_model).ok() } else { None };
+    let model = here.or_else(|| facts.gpu_model.clone()).or(reading.default_gpu_model).or(only);
+    let pool = pools.into_iter().find(|pool| model.as_ref().is_some_and(|model| model.as_str() == pool.gpu_model));
+    Ok(Asked { object, facts, model, pool, now })
+}
+
+impl Asked {
+    fn name(&self) -> String {
+        format!("{}/{}", self.facts.namespace, self.facts.name)
+    }
+
+    fn title(&self) -> String {
+        let class = if self.facts.class == TaskClass::Hp { "high-priority" } else { "spot" };
+        let hours = match self.facts.guarantee {
+            Some(hours) => format!(", guaranteed for {hours}"),
+            None if self.facts.class == TaskClass::Spot => ", at will".to_owned(),
+            None => String::new(),
+        };
+        let model = self.model.as_ref().map_or_else(|| "of an unknown model".to_owned(), |model| format!("of {model}"));
+        format!("pod {}: {class}, {} GPUs {model}{hours}", self.name(), self.facts.amount().as_gpus())
+    }
+
+    /// The condition by which the scheduler speaks.
+    fn scheduled(&self) -> (String, String) {
+        let all = self.object["status"]["conditions"].as_array().into_iter().flatten();
+        let found = all.into_iter().find(|one| one["type"] == "PodScheduled");
+        let text = |field: &str| found.and_then(|one| one[field].as_str()).unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    }
+}
+
+pub(super) async fn why(plugin: &Plugin, name: &str, json: bool) -> Result<(), PluginError> {
+    let client = plugin.client().await?;
+    let asked = asked(plugin, &client, name).await?;
+    let (reason, message) = asked.scheduled();
+    let verdict = Verdict::of(&asked.facts, asked.pool.as_ref(), reason == "SchedulingGated");
+    let events = events(&client, &asked).await?;
+    let sentence = verdict.sentence(&asked.facts);
+    if json {
+        print_json(&json!({
+            "pod": asked.name(), "gpus": asked.facts.amount().as_gpus(), "gpu_model": asked.model.as_ref().map(GpuModel::as_str),
+            "class": if asked.facts.class == TaskClass::Hp { "hp" } else { "spot" },
+            "guarantee_hours": asked.facts.guarantee.map(vocab::HorizonHours::get),
+            "verdict": verdict.code(), "detail": sentence, "scheduler": message,
+            "available_gpus_by_hours": asked.pool.as_ref().map(|pool| &pool.available_gpus_by_hours), "events": events,
+        }));
+        return Ok(());
+    }
+    let mut text = format!("{}\n{sentence}\n", asked.title());
+    if let Some(pool) = asked.pool.as_ref().filter(|_| asked.facts.life == Life::Waits) {
+        let stage = pool.stage.as_ref().map(word).unwrap_or_default();
+        for (hours, left) in &pool.available_gpus_by_hours {
+            let _ = writeln!(text, "left for {hours} h: {left} GPUs ({stage})");
+        }
+    }
+    if !message.is_empty() {
+        let _ = writeln!(text, "scheduler: {message}");
+    }
+    for event in &events {
+        let _ = writeln!(text, "event: {event}");
+    }
+    print_text(&text);
+    Ok(())
+}
+
+/// The last events of a pod, the newest last.
+async fn events(client: &Client, asked: &Asked) -> Result<Vec<String>, PluginError> {
+    let uid = asked.object["metadata"]["uid"].as_str().unwrap_or_default();
+    let (namespace, uid) = (encoded(&asked.facts.namespace), encoded(uid));
+    let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid%3D{uid}");
+    let found = match Calls::new(client.clone(), ANSWERS_WITHIN).get(&path).await {
+        Ok(found) => found,
+        // A caller that may not read events gets the rest.
+        Err(Fault::Refused { code: 403, .. }) => return Ok(Vec::new()),
+        Err(fault) => return Err(api(&fault)),
+    };
+    let mut items: Vec<&Value> = found["items"].as_array().into_iter().flatten().collect();
+    // A server that does not know the field answers all of the namespace.
+    items.retain(|event| event["involvedObject"]["uid"] == asked.object["metadata"]["uid"]);
+    items.sort_by_key(|event| event["lastTimestamp"].as_str().or(event["eventTime"].as_str()).unwrap_or_default());
+    let from = items.len().saturating_sub(EVENTS);
+    let one = |event: &&Value| {
+        let text = |field: &str| event[field].as_str().unwrap_or_default();
+        format!("{}: {}", text("reason"), text("message"))
+    };
+    Ok(items[from..].iter().map(one).collect())
+}
+
+pub(super) async fn promise(plugin: &Plugin, name: &str, json: bool) -> Result<(), PluginError> {
+    let client = plugin.client().await?;
+    let asked = asked(plugin, &client, name).await?;
+    let hours = asked.facts.guarantee.filter(|_| asked.facts.class == TaskClass::Spot);
+    let report: Option<PromiseReport> = match (&asked.model, hours) {
+        (Some(model), Some(_)) if asked.pool.is_some() => {
+            let (cluster, model) = (encoded(plugin.cluster.as_str()), encoded(model.as_str()));
+            Some(plugin.headroom.get(&format!("/v1/promises?cluster={cluster}&gpu_model={model}")).await?)
+        }
+        _ => None,
+    };
+    let began = Some(asked.facts.since()).filter(|_| asked.facts.life == Life::Runs && hours.is_some());
+    let until = began.zip(hours).map(|(began, hours)| began.plus_s(hours.seconds()));
+    let kept = report
+        .as_ref()
+        .and_then(|report| report.by_hours.iter().find(|one| hours.is_some_and(|hours| hours.get() == one.hours)));
+    let rate = report.as_ref().map(|report| report.guarantee_rate);
+    if json {
+        print_json(&json!({
+            "pod": asked.name(), "guarantee_hours": hours.map(vocab::HorizonHours::get),
+            "began_at": began.map(|time| time.to_string()), "until": until.map(|time| time.to_string()),
+            "is_open": until.is_some_and(|until| until > asked.now), "guarantee_rate": rate,
+            "kept_rate": kept.and_then(|kept| kept.kept_rate), "kept": kept.map(|kept| kept.kept), "broken": kept.map(|kept| kept.broken),
+        }));
+        return Ok(());
+    }
+    print_text(&promise_text(&asked, until, rate, kept));
+    Ok(())
+}
+
+fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, kept: Option<&PromiseHours>) -> String {
+    let mut text = format!("{}\n", asked.title());
+    let promised = match (asked.facts.class, asked.facts.guarantee, until) {
+        (TaskClass::Hp, ..) => "high-priority pods are not evicted, and need no promise".to_owned(),
+        (_, None, _) => "nothing is promised to it: it runs at will, and is evicted first".to_owned(),
+        (_, Some(hours), None) => format!("promised for {hours} from when it gets its node"),
+        (_, _, Some(until)) if until > asked.now => {
+            format!("promised until {until}, {} min more", until.since_s(asked.now) / 60)
+        }
+        (_, _, Some(until)) => format!("the promise was kept until {until}; it runs on at will"),
+    };
+    let _ = writeln!(text, "{promised}");
+    if let (Some(rate), Some(kept)) = (rate, kept) {
+        let share = kept
+            .kept_rate
+            .map_or_else(|| "none has ended yet".to_owned(), |share| format!("kept: {:.1} %", share * 100.0));
+        let _ = writeln!(
+            text,
+            "promises of {} h in 28 days: {} kept, {} broken; {share}, aim {:.1} %",
+            kept.hours,
+            kept.kept,
+            kept.broken,
+            rate * 100.0
+        );
+    }
+    text
+}

@@ -1,0 +1,87 @@
+//! Verdicts and tables. The whole program is tested by `tests/suites/kubernetes`.
+
+use super::quota::{quota_text, what_if_text};
+use super::verdict::Verdict;
+use crate::view::facts::{Life, PodFacts, Uid};
+use serde_json::json;
+use vocab::{HorizonHours, Organization, TaskClass, UnixSeconds};
+use wire::PoolSummary;
+
+fn pool(stage: &str) -> PoolSummary {
+    serde_json::from_value(json!({
+        "id": "earth:A100", "cluster": "earth", "gpu_model": "A100", "organizations": 1, "offered_hours": [1, 4],
+        "capacity_gpus": 64.0, "latest_demand_gpus": 8.0, "quota_gpus_by_hours": {"1": 20.0, "4": 10.5}, "eta": 1.0,
+        "computed_at": "2026-11-25T10:00:00Z", "stage": stage, "no_quota": null, "valid_until": null, "guarantee_rate": 0.9,
+        "idle_gpus": 1.0, "spot_gpus_by_hours": {"1": 12.0, "4": 2.0}, "available_gpus_by_hours": {"1": 8.0, "4": 8.5},
+        "demand_bound_gpus_by_hours": {}, "hp_demand_gpus": null, "forecast": [], "outcomes_24h": {}, "tasks": null, "overrides": 0
+    }))
+    .unwrap()
+}
+
+fn pod(gpus: u32, hours: u64) -> PodFacts {
+    PodFacts {
+        uid: Uid(1),
+        namespace: "team-a".into(),
+        name: "train-0".into(),
+        gpus,
+        share_milli: 0,
+        class: TaskClass::Spot,
+        guarantee: HorizonHours::new(hours).ok(),
+        organization: Organization::parse("team-a").unwrap(),
+        priority: 0,
+        gpu_model: None,
+        node: None,
+        life: Life::Waits,
+        created: UnixSeconds::new(0),
+        bound: None,
+        saved: None,
+        is_going: false,
+        disruption: None,
+        is_announced: false,
+        ready_for: None,
+        is_at_will: false,
+        workload: None,
+        gangs: Vec::new(),
+    }
+}
+
+#[test]
+fn a_pod_waits_for_quota_only_where_quota_holds_it_back() {
+    let fresh = pool("fresh");
+    let of = |pod: &PodFacts| Verdict::of(pod, Some(&fresh), false).code();
+    assert_eq!(of(&pod(8, 4)), "scheduler", "8 are left for 4 h, and for the 1 h within them");
+    assert_eq!(of(&pod(9, 4)), "over_quota");
+    assert_eq!(of(&pod(1, 2)), "hours_not_offered");
+    assert_eq!(of(&PodFacts { guarantee: None, ..pod(64, 1) }), "scheduler");
+    assert_eq!(of(&PodFacts { class: TaskClass::Hp, ..pod(64, 1) }), "scheduler");
+    assert_eq!(of(&PodFacts { life: Life::Runs, ..pod(64, 1) }), "runs");
+    assert_eq!(Verdict::of(&pod(1, 4), Some(&fresh), true).code(), "gated");
+    assert_eq!(Verdict::of(&pod(1, 4), Some(&pool("conservative")), false).code(), "old_quota");
+    assert_eq!(Verdict::of(&pod(1, 4), None, false).code(), "no_pool");
+    let sentence = Verdict::of(&pod(9, 4), Some(&fresh), false).sentence(&pod(9, 4));
+    assert_eq!(sentence, "spot quota is spent: it asks 9 GPUs for 4 h, and 8 are left");
+}
+
+#[test]
+fn quotas_are_a_table_with_a_line_for_each_number_of_hours() {
+    let expected = "\
+GPU MODEL  HOURS  QUOTA  USED  AVAILABLE  CAPACITY  STAGE
+A100           1     20    12          8        64  fresh
+A100           4   10.5     2        8.5        64  fresh
+";
+    assert_eq!(quota_text(&[pool("fresh")]), expected);
+    let without = PoolSummary { no_quota: Some("its first computation runs".into()), ..pool("fresh") };
+    assert!(quota_text(&[without]).ends_with("A100: no quota: its first computation runs\n"));
+}
+
+#[test]
+fn a_what_if_shows_both_sides_and_the_steps_between_them() {
+    let side = |quota: f64| {
+        json!({ "quota_gpus": quota, "available_gpus": 1.0, "capacity_gpus": 64.0, "demand_bound_gpus": 40.0, "inventory_gpus": 24.0,
+            "idle_gpus": 20.0, "used_gpus": 4.0, "eta": 1.0, "guarantee_rate": 0.9, "reasons": [] })
+    };
+    let answer = json!({ "cluster": "earth", "gpu_model": "A100", "hours": 4, "now": side(24.0), "then": side(14.0), "steps": ["less"] });
+    let text = what_if_text(&serde_json::from_value(answer).unwrap());
+    assert!(text.starts_with("earth:A100 for 4 h\n") && text.ends_with("less\n"), "{text}");
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["quota", "(GPUs)", "24", "14"])), "{text}");
+}

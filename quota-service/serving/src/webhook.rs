@@ -1,0 +1,135 @@
+//! Signed webhooks: one POST over a connection of its own, over HTTP or HTTPS.
+
+use crate::client;
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use hmac::{Hmac, KeyInit, Mac};
+use http_body_util::Full;
+use hyper::{Method, Request, Response, Uri, header};
+use hyper_util::rt::TokioIo;
+use sha2::Sha256;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// The header that proves the sender: `sha256=` and the HMAC of the body in hexadecimal digits.
+const SIGNATURE: &str = "headroom-signature";
+
+/// The URL of a webhook, and the key that signs what goes there.
+#[derive(Clone)]
+pub struct Webhook {
+    url: Uri,
+    secret: Arc<[u8]>,
+    /// Authorities whose certificates are trusted, where the URL is one of https.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Webhook {
+    /// # Errors
+    /// The URL is no `http://HOST…` or `https://HOST…`, or the secret is shorter than 16 bytes.
+    pub fn new(url: &str, secret: &[u8]) -> Result<Self, String> {
+        let parsed: Uri = url.parse().map_err(|fault| format!("{url:?} is no URL: {fault}"))?;
+        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
+            return Err(format!("{url:?}: write http://HOST:PORT/PATH or https://HOST:PORT/PATH"));
+        }
+        if secret.len() < 16 {
+            return Err(format!("the secret has {} bytes; 16 are the least", secret.len()));
+        }
+        Ok(Self { url: parsed, secret: secret.into(), tls: None })
+    }
+
+    /// Whether the URL is one of https.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.url.scheme_str() == Some("https")
+    }
+
+    /// Trusts these authorities, where the URL is one of https.
+    #[must_use]
+    pub fn trusting(self, tls: Arc<ClientConfig>) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
+    /// Signature header of a body.
+    #[must_use]
+    pub fn signature(&self, body: &[u8]) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes keys of any length");
+        mac.update(body);
+        let digest = mac.finalize().into_bytes();
+        digest.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    }
+
+    /// Sends a JSON body with its signature and more headers. How long that may take is the caller's business.
+    ///
+    /// # Errors
+    /// The server does not answer, is not trusted, or answers no success.
+    pub async fn post(&self, body: Vec<u8>, more: HeaderMap) -> Result<Response<Bytes>, String> {
+        let port = self.url.port_u16().unwrap_or(if self.is_secure() { 443 } else { 80 });
+        let host = self.url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        let path = self.url.path_and_query().map_or("/", |path| path.as_str());
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header(header::HOST, self.url.authority().map_or(host, |authority| authority.as_str()))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONNECTION, "close")
+            .header(SIGNATURE, self.signature(&body))
+            .body(Full::new(Bytes::from(body)));
+        let mut request = request.map_err(|fault| fault.to_string())?;
+        request.headers_mut().extend(more);
+        let stream = TcpStream::connect((host, port)).await.map_err(|fault| fault.to_string())?;
+        let response = if self.is_secure() {
+            let tls = self.tls.clone().ok_or("the authorities to trust were not read")?;
+            let name = ServerName::try_from(host.to_owned()).map_err(|fault| fault.to_string())?;
+            let stream = TlsConnector::from(tls).connect(name, stream).await;
+            client::exchange(TokioIo::new(stream.map_err(|fault| untrusted(&fault))?), request).await?
+        } else {
+            client::exchange(TokioIo::new(stream), request).await?
+        };
+        let status = response.status();
+        if status.is_success() { Ok(response) } else { Err(format!("it answers {status}")) }
+    }
+}
+
+/// Reason of a failed TLS connection.
+fn untrusted(fault: &std::io::Error) -> String {
+    if fault.kind() == std::io::ErrorKind::InvalidData && fault.to_string().contains("certificate") {
+        return format!(
+            "the certificate of the server is not trusted ({fault}): check the host of the webhook's URL and its file of authorities"
+        );
+    }
+    format!("TLS 1.3 fails: {fault}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_signed_as_rfc_4231_has_it() {
+        let key = [0x0b; 20];
+        let hook = Webhook::new("http://127.0.0.1:1/x", &key).unwrap();
+        let expected = "sha256=b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";
+        assert_eq!(hook.signature(b"Hi There"), expected);
+    }
+
+    #[test]
+    fn an_address_out_of_reach_or_a_secret_too_short_is_refused() {
+        for (url, secret, why) in [
+            ("ftp://example.org/x", "0123456789abcdef", "or https://HOST:PORT/PATH"),
+            ("example.org", "0123456789abcdef", "write http://HOST:PORT/PATH"),
+            ("http://example.org", "short", "has 5 bytes"),
+        ] {
+            let refused = Webhook::new(url, secret.as_bytes()).err().unwrap();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+}

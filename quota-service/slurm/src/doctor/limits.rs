@@ -1,0 +1,79 @@
+//! Limits: whether those that carry the quota are there, and whether others defeat them.
+
+use super::{Check, Facts};
+use crate::config::{Config, Mode, Nesting};
+use crate::limits::ALL_GPUS;
+
+/// Checks of what is published.
+pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let mut checks = Vec::new();
+    for name in config.spot_qos.0.keys().chain(&config.hp_qos.0).filter(|name| !qos.contains_key(*name)) {
+        let fix = format!("sacctmgr add qos {name}, or correct spot_qos and hp_qos");
+        checks.push(Check::fail(format!("qos {name}"), "Slurm does not know it", fix));
+    }
+    if !config.mode.publishes() {
+        return checks;
+    }
+    checks.extend(typed(config, facts));
+    match config.nesting {
+        Nesting::Qos => checks.extend(partitions(config, facts)),
+        Nesting::Accounts => checks.extend(chain(config, facts)),
+    }
+    checks
+}
+
+/// With several types, a job that names none is under no typed limit.
+fn typed(config: &Config, facts: &Facts) -> Option<Check> {
+    let types = facts.tracked.iter().filter(|tres| *tres != ALL_GPUS).count();
+    let models = facts.config.lists("JobSubmitPlugins", "lua");
+    if types < 2 || (models && config.mode == Mode::PublishAndHook && config.require_type) {
+        return None;
+    }
+    let found = "a spot job that names no GPU type runs on any type, past the limit of that type; the limit of all GPUs alone holds it";
+    let fix = "set mode = \"publish+hook\" and JobSubmitPlugins=lua with job_submit.lua, which asks for a type; or make a partition for each type";
+    Some(Check::warn("untyped jobs", found, fix))
+}
+
+/// The first limit that is found wins: one of a partition's QOS hides ours.
+fn partitions(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let hides = |(partition, name): (&String, &String)| {
+        let is_limited =
+            qos.get(name).is_some_and(|qos| !qos.limits.is_empty()) && !config.spot_qos.0.contains_key(name);
+        is_limited.then(|| {
+            let found = format!("its QOS {name} limits GPUs, and Slurm holds a job to the first limit that it finds");
+            let fix =
+                format!("sacctmgr modify qos {name} set GrpTRES=gres/gpu=-1, or keep spot jobs out of the partition");
+            Check::warn(format!("partition {partition}"), found, fix)
+        })
+    };
+    facts.partition_qos.iter().filter_map(hides).collect()
+}
+
+/// Accounts one below the other, and no limit on the QOS, which would be found first.
+fn chain(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let mut checks = Vec::new();
+    let promised = config.spot_accounts.promised();
+    for (_, name) in promised.iter().filter(|(_, name)| !facts.accounts.contains_key(*name)) {
+        let fix = format!("sacctmgr add account {name}, or correct spot_accounts");
+        checks.push(Check::fail(format!("account {name}"), "Slurm does not know it", fix));
+    }
+    for pair in promised.windows(2) {
+        let (outer, inner) = (pair[0].1, pair[1].1);
+        if facts.parents.get(inner).is_some_and(|parent| parent != outer) {
+            let found = format!("its parent is not {outer}: its jobs are not under the limit of {outer}");
+            let fix = format!("sacctmgr modify account {inner} set parent={outer}");
+            checks.push(Check::fail(format!("account {inner}"), found, fix));
+        }
+    }
+    for name in config.spot_qos.0.keys() {
+        if qos.get(name).is_some_and(|qos| !qos.limits.is_empty()) {
+            let found = "it limits GPUs, and Slurm then ignores the limit of the account";
+            let fix = format!("sacctmgr modify qos {name} set GrpTRES=gres/gpu=-1 (and each gres/gpu:TYPE)");
+            checks.push(Check::fail(format!("qos {name}"), found, fix));
+        }
+    }
+    checks
+}

@@ -1,0 +1,107 @@
+//! `headroom-slurm doctor`: checks the installation, and prints a fix for each problem. It changes nothing.
+//!
+//! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
+
+mod facts;
+mod files;
+mod limits;
+mod preemption;
+mod slurm;
+#[cfg(test)]
+mod tests;
+
+pub use command_line::{Check, Report, Status};
+pub use facts::{Facts, Qos};
+
+use crate::args::DoctorFlags;
+use crate::config::Config;
+use crate::run;
+use crate::site::Site;
+use command_line::{ConfigError, Entry, Exit, Failure, Settings};
+use connectors::doctor::{Asker, Gpus, headroom};
+
+/// Runs all checks, and prints the report.
+///
+/// # Errors
+/// 4 where the settings are invalid, 1 where anything else fails, or if a check warns and `--strict` was given.
+pub async fn run(
+    settings: Result<Settings<Config>, ConfigError>,
+    flags: DoctorFlags,
+    json: bool,
+) -> Result<(), Failure> {
+    let known = settings.and_then(|settings| {
+        let entries = settings.entries().to_vec();
+        settings.values().map(|config| (config, entries))
+    });
+    let (report, exit) = match known {
+        Ok((config, entries)) => (Report::of(examine(&config, &entries).await), Exit::Failure),
+        Err(fault) => {
+            let fix = "correct it; headroom-slurm config show --origin prints the origin of each setting";
+            (Report::of(vec![Check::fail("settings", fault, fix)]), Exit::ConfigInvalid)
+        }
+    };
+    report.print(json);
+    match report.verdict(flags.strict) {
+        None => Ok(()),
+        Some(why) => Err(Failure::new(exit, why)),
+    }
+}
+
+/// Every check, in order.
+pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
+    // 1. This machine.
+    let mut checks = vec![Check::settings(entries)];
+    checks.extend(files::of(config));
+    // 2. Slurm.
+    let site = Site::new(config);
+    let mut here = None;
+    match facts::read(&site).await {
+        Err(check) => checks.push(check),
+        Ok(facts) => {
+            checks.extend(slurm::of(config, &facts));
+            checks.extend(limits::of(config, &facts));
+            checks.extend(preemption::of(config, &facts));
+            let (found, gpus) = cluster(&site, config).await;
+            checks.extend(found);
+            here = gpus;
+        }
+    }
+    // 3. Headroom, and whether the two fit.
+    let asker = Asker {
+        program: "headroom-slurm",
+        cluster: config.cluster.get(),
+        url: &config.headroom_url,
+        model_setting: "the types of Gres in slurm.conf, or gpu_model",
+    };
+    checks.extend(headroom(asker, run::headroom(config), here.as_ref()).await.0);
+    checks
+}
+
+/// Whether jobs and nodes can be read; the GPUs of the cluster.
+async fn cluster(site: &Site, config: &Config) -> (Vec<Check>, Option<Gpus>) {
+    let accounts = match run::accounts(site, config).await {
+        Ok(accounts) => accounts,
+        Err(fault) => {
+            return (vec![Check::fail("accounts", fault, "start slurmdbd, or set account_level = 0")], None);
+        }
+    };
+    match run::look(site, config, &accounts).await {
+        Err(fault) => (vec![Check::fail("jobs and nodes", fault, "read the message: it names the command")], None),
+        Ok((view, ..)) if view.pools.is_empty() => {
+            let fix =
+                "set GresTypes=gpu and Gres=gpu:TYPE:COUNT of the nodes in slurm.conf, and their files in gres.conf";
+            (vec![Check::fail("gpus", "no node has GPUs", fix)], None)
+        }
+        Ok((view, ..)) => {
+            let pools: Vec<String> =
+                view.pools.iter().map(|(model, pool)| format!("{} {model}", pool.capacity_gpus())).collect();
+            let mut checks = vec![Check::ok("gpus", format!("{} on {} nodes", pools.join(", "), view.nodes))];
+            if let Some(fault) = view.faults.first() {
+                let found = format!("{} of them cannot be read, first: {fault}", view.faults.len());
+                checks.push(Check::warn("records", found, "report it, with the record, to who maintains Headroom"));
+            }
+            let gpus = view.pools.iter().map(|(model, pool)| (model.clone(), pool.capacity_gpus())).collect();
+            (checks, Some(gpus))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Preemption: whether HP jobs evict spot jobs, in the order of their promises, and hard promises hold.
+
+use super::{Check, Facts};
+use crate::config::Config;
+use std::collections::BTreeSet;
+use vocab::HorizonHours;
+
+/// Checks of preemption.
+pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let kind = facts.config.get("PreemptType");
+    if kind != "preempt/qos" {
+        let found = format!("PreemptType is {kind:?}: HP jobs do not evict spot jobs by their QOS");
+        let fix = "set PreemptType=preempt/qos and PreemptMode=REQUEUE in slurm.conf and restart slurmctld";
+        checks.push(Check::warn("preemption", found, fix));
+        return checks;
+    }
+    checks.push(mode(facts));
+    if let Some(key) = ["SchedulerParameters", "PreemptParameters"]
+        .into_iter()
+        .find(|key| facts.config.lists(key, "preempt_youngest_first"))
+    {
+        let found = format!("{key} has preempt_youngest_first: victims are the youngest jobs, even of long promises");
+        checks.push(Check::fail(
+            "order of victims",
+            found,
+            format!("take preempt_youngest_first out of {key} and restart slurmctld"),
+        ));
+    }
+    if facts.qos.is_ok() {
+        checks.extend(evicting(config, facts));
+        checks.extend(priorities(config, facts));
+        checks.extend(exemptions(config, facts));
+    }
+    checks
+}
+
+fn mode(facts: &Facts) -> Check {
+    let mode = facts.config.get("PreemptMode");
+    if mode.contains("REQUEUE") || mode.contains("CANCEL") {
+        return Check::ok("preemption", format!("preempt/qos, {mode}"));
+    }
+    let found = format!("PreemptMode is {mode}: an evicted job does not give its GPUs back");
+    Check::fail("preemption", found, "set PreemptMode=REQUEUE in slurm.conf and restart slurmctld")
+}
+
+/// Some QOS has to be allowed to evict each spot QOS.
+fn evicting(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let evictable: BTreeSet<&String> = qos.values().flat_map(|one| &one.preempts).collect();
+    let mut checks = Vec::new();
+    for name in config.spot_qos.0.keys().filter(|name| qos.contains_key(*name) && !evictable.contains(name)) {
+        let all: Vec<&str> = config.spot_qos.0.keys().map(String::as_str).collect();
+        let fix = format!("sacctmgr modify qos normal set preempt={} (the QOS of HP jobs)", all.join(","));
+        checks.push(Check::warn(format!("qos {name}"), "no QOS may evict its jobs: HP jobs wait for them", fix));
+    }
+    for name in config.spot_qos.0.keys() {
+        let others = qos.get(name).map(|one| &one.preempts).into_iter().flatten();
+        if let Some(other) = others.into_iter().find(|other| config.spot_qos.0.contains_key(*other)) {
+            let found = format!("its jobs evict those of {other}: promises are broken for no HP job");
+            checks.push(Check::warn(
+                format!("qos {name}"),
+                found,
+                format!("sacctmgr modify qos {name} set preempt-={other}"),
+            ));
+        }
+    }
+    checks
+}
+
+/// Victims are those of the lowest priority first: it has to rise with the hours.
+fn priorities(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let promised = config.spot_qos.promised();
+    let known: Vec<(HorizonHours, &str, u64)> =
+        promised.iter().filter_map(|(hours, name)| Some((*hours, *name, qos.get(*name)?.priority))).collect();
+    let wrong = known.windows(2).filter(|pair| pair[0].0 < pair[1].0 && pair[0].2 >= pair[1].2);
+    let check = |pair: &[(HorizonHours, &str, u64)]| {
+        let ((_, shorter, least), (_, longer, most)) = (pair[0], pair[1]);
+        let found =
+            format!("its priority {most} is not above that {least} of {shorter}: longer promises are broken first");
+        Check::fail(format!("qos {longer}"), found, format!("sacctmgr modify qos {longer} set priority={}", least + 1))
+    };
+    wrong.map(check).collect()
+}
+
+/// Hard promises are held by Slurm itself, soft ones by the quota.
+fn exemptions(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let global_s = super::facts::seconds(facts.config.get("PreemptExemptTime"));
+    let mut checks = Vec::new();
+    for (hours, name) in config.spot_qos.promised() {
+        let Some(one) = qos.get(name) else { continue };
+        let (exempt_s, promised_s) = (one.exempt_s.max(global_s), u64::try_from(hours.seconds()).unwrap_or(0));
+        let is_hard = config.hard_qos.0.contains(name);
+        if is_hard && exempt_s != promised_s {
+            let found = format!(
+                "it is in hard_qos and promises {} h, and Slurm exempts its jobs for {exempt_s} s",
+                hours.get()
+            );
+            let fix = format!("sacctmgr modify qos {name} set preemptexempttime={}:00:00", hours.get());
+            checks.push(Check::fail(format!("qos {name}"), found, fix));
+        } else if !is_hard && exempt_s > 0 {
+            let found = format!("Slurm exempts its jobs for {exempt_s} s: the promise is hard, and HP jobs wait");
+            let fix = format!("add it to hard_qos, or sacctmgr modify qos {name} set preemptexempttime=0");
+            checks.push(Check::warn(format!("qos {name}"), found, fix));
+        }
+    }
+    checks
+}

@@ -1,0 +1,87 @@
+//! Slurm's release, accounting and rights.
+
+use super::{Check, Facts};
+use crate::config::{Config, Nesting};
+use crate::limits::ALL_GPUS;
+
+/// The newest release whose JSON was known when this was built.
+const NEWEST: (u32, u32) = (25, 11);
+
+/// Checks of the release, the accounting, and the rights of this user.
+pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
+    let mut checks = vec![release(facts)];
+    let storage = facts.config.get("AccountingStorageType");
+    if storage != "accounting_storage/slurmdbd" {
+        let found = format!("AccountingStorageType is {storage:?}: there are no QOS, no limits and no history");
+        let fix = "set AccountingStorageType=accounting_storage/slurmdbd in slurm.conf, and start slurmdbd";
+        checks.push(Check::fail("accounting", found, fix));
+        return checks;
+    }
+    match &facts.qos {
+        Ok(_) => checks.push(Check::ok("accounting", "slurmdbd answers")),
+        Err(fault) => checks.push(Check::fail("accounting", fault, "start slurmdbd and its database")),
+    }
+    if facts.qos.is_ok() {
+        checks.push(tracked(facts));
+        checks.extend(rights(config, facts));
+    }
+    if config.mode.publishes() {
+        checks.push(enforced(facts));
+    }
+    checks
+}
+
+fn release(facts: &Facts) -> Check {
+    let (major, minor) = facts.release;
+    let found = format!("{major}.{minor:02}");
+    if facts.release > NEWEST {
+        let newest = format!("{}.{:02}", NEWEST.0, NEWEST.1);
+        let found = format!("{found} is newer than {newest}: its JSON is asked for in the form of that release");
+        return Check::warn("slurm", found, "install a newer headroom-slurm, and read its notes on this release");
+    }
+    Check::ok("slurm", found)
+}
+
+fn tracked(facts: &Facts) -> Check {
+    if facts.tracked.contains(ALL_GPUS) {
+        return Check::ok("tracked GPUs", facts.tracked.iter().cloned().collect::<Vec<_>>().join(", "));
+    }
+    let fix = "set AccountingStorageTRES=gres/gpu,gres/gpu:TYPE,… in slurm.conf and restart slurmctld";
+    let found = "the accounting does not track gres/gpu: records have no GPUs, and no limit of them can be set";
+    Check::fail("tracked GPUs", found, fix)
+}
+
+fn rights(config: &Config, facts: &Facts) -> Option<Check> {
+    if !config.mode.publishes() {
+        return None;
+    }
+    let (level, user) = (facts.admin_level.as_str(), &facts.user);
+    let (needed, suffices): (&str, &[&str]) = match config.nesting {
+        Nesting::Qos => ("Administrator", &["Administrator"]),
+        Nesting::Accounts => ("Operator", &["Operator", "Administrator"]),
+    };
+    // Slurm's own user and root may always.
+    let is_owner = user == "root" || facts.config.get("SlurmUser").split('(').next() == Some(user);
+    if is_owner || suffices.contains(&level) {
+        return Some(Check::ok("rights", format!("{user} is {}", if is_owner { "Slurm's own user" } else { level })));
+    }
+    let found = format!("{user} is {level}: nesting {} needs {needed}", config.nesting);
+    Some(Check::fail("rights", found, format!("sacctmgr add user {user} account=root adminlevel={needed}")))
+}
+
+fn enforced(facts: &Facts) -> Check {
+    let enforces = |word: &str| {
+        let list = facts.config.get("AccountingStorageEnforce");
+        list.split(',').any(|one| one == "all" || one == word || (one == "safe" && word != "qos"))
+    };
+    let missing: Vec<&str> = ["associations", "limits", "qos"].into_iter().filter(|word| !enforces(word)).collect();
+    if missing.is_empty() {
+        return Check::ok("enforcement", facts.config.get("AccountingStorageEnforce"));
+    }
+    let found = format!("AccountingStorageEnforce lacks {}: limits are not held", missing.join(", "));
+    Check::fail(
+        "enforcement",
+        found,
+        "set AccountingStorageEnforce=associations,limits,qos in slurm.conf and restart slurmctld",
+    )
+}

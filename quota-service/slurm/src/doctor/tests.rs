@@ -1,0 +1,172 @@
+//! Each wrong set-up is found and named with its fix; the facts are as Slurm 22.05.8 prints them.
+
+use super::*;
+use crate::config::{Mode, Nesting};
+use crate::site::SlurmConfig;
+use std::collections::BTreeMap;
+
+const GOOD: &str = "AccountingStorageType = accounting_storage/slurmdbd\nAccountingStorageEnforce = associations,limits,qos\n\
+    PreemptType = preempt/qos\nPreemptMode = REQUEUE\nPreemptExemptTime = 00:00:00\nSchedulerParameters = bf_interval=5\n\
+    JobSubmitPlugins = lua\nSlurmUser = slurm(64030)\nClusterName = t\n";
+const QOS: &str = "normal|100|spot1h,spot4h|00:00:00|\nspot1h|1||00:00:00|gres/gpu=4\nspot4h|4||04:00:00|\n";
+
+fn config() -> Config {
+    Config {
+        mode: Mode::PublishAndHook,
+        spot_qos: "spot1h=1,spot4h=4".parse().unwrap(),
+        hard_qos: "spot4h".parse().unwrap(),
+        spot_accounts: "spot=1,spot-4h=4".parse().unwrap(),
+        ..Config::default()
+    }
+}
+
+fn facts() -> Facts {
+    let mut facts = Facts::new((22, 5), SlurmConfig::parse(GOOD), "headroom".to_owned());
+    facts.qos = Ok(facts::qos(QOS));
+    facts.tracked = ["gres/gpu", "gres/gpu:a100", "gres/gpu:h100"].map(str::to_owned).into();
+    facts.admin_level = "Administrator".to_owned();
+    facts.accounts = ["spot", "spot-4h"].map(|name| (name.to_owned(), BTreeMap::new())).into();
+    facts.parents =
+        [("spot", "root"), ("spot-4h", "spot")].map(|(name, parent)| (name.to_owned(), parent.to_owned())).into();
+    facts
+}
+
+fn checks(config: &Config, facts: &Facts) -> Vec<Check> {
+    [slurm::of(config, facts), limits::of(config, facts), preemption::of(config, facts)].concat()
+}
+
+/// The checks that are not good, as `status name: found → fix`.
+fn found(change: impl FnOnce(&mut Config, &mut Facts)) -> Vec<String> {
+    let (mut config, mut facts) = (config(), facts());
+    change(&mut config, &mut facts);
+    let bad = checks(&config, &facts).into_iter().filter(|check| check.status != Status::Ok);
+    bad.map(|check| format!("{:?} {}: {} → {}", check.status, check.name, check.found, check.fix.unwrap_or_default()))
+        .collect()
+}
+
+fn one(change: impl FnOnce(&mut Config, &mut Facts), parts: &[&str]) {
+    let found = found(change);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    for part in parts {
+        assert!(found[0].contains(part), "{part} is not in {}", found[0]);
+    }
+}
+
+fn set(facts: &mut Facts, key: &str, value: &str) {
+    facts.config = SlurmConfig::parse(&format!("{GOOD}{key} = {value}\n"));
+}
+
+#[test]
+fn a_good_installation_has_nothing_to_fix() {
+    assert_eq!(found(|_, _| {}), [""; 0]);
+}
+
+#[test]
+fn an_installation_without_accounting_enforcement_or_tracked_gpus_is_found() {
+    one(
+        |_, facts| set(facts, "AccountingStorageType", "accounting_storage/none"),
+        &["Fail accounting", "no history", "accounting_storage/slurmdbd"],
+    );
+    one(|_, facts| set(facts, "AccountingStorageEnforce", "associations"), &["Fail enforcement", "lacks limits, qos"]);
+    one(|_, facts| facts.tracked.clear(), &["Fail tracked GPUs", "AccountingStorageTRES=gres/gpu"]);
+}
+
+#[test]
+fn a_release_that_is_newer_than_this_program_is_found() {
+    one(|_, facts| facts.release = (26, 5), &["Warn slurm: 26.05 is newer than 25.11", "newer headroom-slurm"]);
+}
+
+#[test]
+fn missing_rights_are_found_with_the_command_that_gives_them() {
+    one(
+        |_, facts| facts.admin_level = "None".to_owned(),
+        &["Fail rights", "headroom is None", "adminlevel=Administrator"],
+    );
+    one(|_, facts| facts.admin_level = "Operator".to_owned(), &["Fail rights", "nesting qos needs Administrator"]);
+    let accounts = |config: &mut Config, facts: &mut Facts| {
+        config.nesting = Nesting::Accounts;
+        facts.admin_level = "Operator".to_owned();
+        facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
+    };
+    assert_eq!(found(accounts), [""; 0], "an operator may set limits of accounts");
+}
+
+#[test]
+fn typed_limits_without_typed_requests_are_found() {
+    one(|_, facts| set(facts, "JobSubmitPlugins", "(null)"), &["Warn untyped jobs", "JobSubmitPlugins=lua"]);
+    one(|config, _| config.mode = Mode::Publish, &["Warn untyped jobs", "publish+hook"]);
+}
+
+#[test]
+fn victims_in_the_wrong_order_are_found() {
+    one(
+        |_, facts| set(facts, "SchedulerParameters", "bf_interval=5,preempt_youngest_first"),
+        &["Fail order of victims", "take preempt_youngest_first out of SchedulerParameters"],
+    );
+    one(
+        |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("spot4h|4|", "spot4h|1|"))),
+        &["Fail qos spot4h", "longer promises are broken first", "set priority=2"],
+    );
+}
+
+#[test]
+fn preemption_that_evicts_nobody_or_gives_nothing_back_is_found() {
+    one(|_, facts| set(facts, "PreemptType", "preempt/none"), &["Warn preemption", "PreemptType=preempt/qos"]);
+    one(
+        |_, facts| set(facts, "PreemptMode", "SUSPEND,GANG"),
+        &["Fail preemption", "does not give its GPUs back", "PreemptMode=REQUEUE"],
+    );
+    one(
+        |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("spot1h,spot4h", "spot1h"))),
+        &["Warn qos spot4h", "set preempt=spot1h,spot4h"],
+    );
+    one(
+        |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("spot4h|4||", "spot4h|4|spot1h|"))),
+        &["Warn qos spot4h: its jobs evict those of spot1h", "set preempt-=spot1h"],
+    );
+}
+
+#[test]
+fn a_hard_promise_without_exemption_and_a_soft_one_with_it_are_found() {
+    one(
+        |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("04:00:00", "00:00:00"))),
+        &["Fail qos spot4h", "exempts its jobs for 0 s", "preemptexempttime=4:00:00"],
+    );
+    one(
+        |config, _| config.hard_qos = "".parse().unwrap(),
+        &["Warn qos spot4h", "the promise is hard, and HP jobs wait", "add it to hard_qos"],
+    );
+}
+
+#[test]
+fn limits_that_hide_ours_are_found() {
+    let partition = |_: &mut Config, facts: &mut Facts| {
+        facts.qos = Ok(facts::qos(&format!("{QOS}part|0||00:00:00|gres/gpu=9\n")));
+        facts.partition_qos = [("gpu".to_owned(), "part".to_owned())].into();
+    };
+    one(partition, &["Warn partition gpu", "first limit that it finds", "modify qos part"]);
+    let chain = |config: &mut Config, _: &mut Facts| config.nesting = Nesting::Accounts;
+    one(chain, &["Fail qos spot1h", "ignores the limit of the account"]);
+    let parents = |config: &mut Config, facts: &mut Facts| {
+        config.nesting = Nesting::Accounts;
+        facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
+        facts.parents.insert("spot-4h".to_owned(), "root".to_owned());
+    };
+    one(parents, &["Fail account spot-4h", "its parent is not spot", "set parent=spot"]);
+}
+
+#[test]
+fn names_that_slurm_does_not_know_are_found() {
+    one(|config, _| config.hp_qos = "high".parse().unwrap(), &["Fail qos high", "sacctmgr add qos high"]);
+    let unknown = |config: &mut Config, facts: &mut Facts| {
+        config.nesting = Nesting::Accounts;
+        facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
+        facts.accounts.remove("spot-4h");
+    };
+    one(unknown, &["Fail account spot-4h", "sacctmgr add account spot-4h"]);
+}
+
+#[test]
+fn times_of_slurm_are_seconds() {
+    assert_eq!(["04:00:00", "1-02:00:00", "00:40", ""].map(facts::seconds), [14_400, 93_600, 40, 0]);
+}

@@ -1,0 +1,46 @@
+//! How the forecast's bound was mixed with what is known of this moment, in words and numbers.
+
+use super::cluster::PoolQuota;
+use forecaster::bound::PoolBound;
+use wire::{JobsExplanation, LiveExplanation};
+
+/// How the forecast's bound was mixed with the live one, and with that of the HP jobs.
+pub fn live_sentence(pool: &PoolQuota, bound: &PoolBound, place: usize) -> String {
+    let Some(live) = live_explanation(pool, bound, place) else {
+        let measured = pool.hp_demand.unwrap_or(pool.supply.latest_demand);
+        let is_raised = measured > bound.bound;
+        return if is_raised { format!("; no less than the {measured} that was measured last") } else { String::new() };
+    };
+    let LiveExplanation { hp_demand_gpus, forecast_bound_gpus, live_bound_gpus, share, jobs } = live;
+    let mixed = live_bound_gpus
+        .map(|live| format!("; {forecast_bound_gpus:.3} mixed with a share of {share} of the live bound {live:.3}"));
+    let jobs = jobs.and_then(|jobs| Some((jobs.share, jobs.bound_gpus?, jobs.running, jobs.waiting)));
+    let jobs = jobs.map(|(share, gpus, running, waiting)| {
+        format!(
+            "; that mixed with a share of {share:.3} of {gpus:.3}, the bound drawn from {running} running and {waiting} waiting HP jobs"
+        )
+    });
+    let (mixed, jobs) = (mixed.unwrap_or_default(), jobs.unwrap_or_default());
+    format!("{mixed}{jobs}; no less than the {hp_demand_gpus:.3} that HP needs now")
+}
+
+/// How the bound of a number of hours was mixed; none where nothing is known of this moment.
+pub fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Option<LiveExplanation> {
+    let moving = pool.moving.as_ref()?;
+    let mixed = moving.mixed.get(place)?;
+    let jobs = moving.jobs.zip(moving.shared.get(place)).map(|(seen, shared)| JobsExplanation {
+        running: seen.running as u64,
+        waiting: seen.waiting as u64,
+        ended: seen.ended as u64,
+        listed: pool.run.trained.jobs.get(&pool.id).map_or(0, |past| past.len() as u64),
+        bound_gpus: shared.jobs_gpus,
+        share: shared.share,
+    });
+    Some(LiveExplanation {
+        hp_demand_gpus: moving.hp_demand.as_gpus(),
+        forecast_bound_gpus: bound.bound.as_gpus(),
+        live_bound_gpus: mixed.live_gpus,
+        share: mixed.share,
+        jobs,
+    })
+}

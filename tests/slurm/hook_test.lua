@@ -1,0 +1,112 @@
+-- tests/slurm/hook_test.lua PATH: the hook in a plain Lua, with Slurm's own functions made up.
+local logged = {}
+slurm = {
+    SUCCESS = 0,
+    ERROR = -1,
+    log_user = function(format, ...)
+        logged[#logged + 1] = string.format(format, ...)
+    end,
+    log_error = function(format, ...)
+        logged[#logged + 1] = "error " .. string.format(format, ...)
+    end,
+}
+HEADROOM_AS_MODULE = true
+local source = assert(io.open(arg[1])):read("*a")
+local path = os.tmpname()
+local function load_hook(change)
+    local text = source:gsub('local QUOTA_FILE = "[^"]*"', 'local QUOTA_FILE = "' .. path .. '"')
+    return assert(load(change and change(text) or text))()
+end
+local hook = load_hook()
+local tests = 0
+
+local function is(found, wanted, what)
+    tests = tests + 1
+    if found ~= wanted then
+        error(string.format("%s: %s, not %s", what, tostring(found), tostring(wanted)), 2)
+    end
+end
+
+-- 1. GPUs in every way of asking, as 22.05 and as later releases write them.
+local NONE = 4294967294
+for _, case in ipairs({
+    { { tres_per_node = "gres:gpu:a100:2", min_nodes = 3 }, 6, "a100" },
+    { { tres_per_node = "gres/gpu:a100=2", min_nodes = NONE }, 2, "a100" },
+    { { tres_per_node = "gres/gpu:2" }, 2, nil },
+    { { tres_per_node = "gpu:h100" }, 1, "h100" },
+    { { tres_per_node = "gres/gpu" }, 1, nil },
+    { { gres = "gpu:a100:4" }, 4, "a100" },
+    { { tres_per_job = "gres:gpu:h100:8", tres_per_node = nil, min_nodes = 2 }, 8, "h100" },
+    { { tres_per_task = "gres/gpu:a100=1", num_tasks = 5 }, 5, "a100" },
+    { { tres_per_node = "gres:craynetwork:1,gres:gpu:a100:2" }, 2, "a100" },
+    { { tres_per_node = "gres:shard:4" }, 0, nil },
+    { {}, 0, nil },
+}) do
+    local count, type = hook.asked(case[1])
+    is(count, case[2], "GPUs of case " .. _)
+    is(type, case[3], "type of case " .. _)
+end
+for expression, count in pairs({ ["0-9"] = 10, ["0-9%2"] = 2, ["1,3,5-7"] = 5, ["0-8:4"] = 3, [""] = 1 }) do
+    is(hook.array_tasks({ array_inx = expression }), count, "tasks of " .. expression)
+end
+
+-- 2. Answers.
+local function write(text)
+    local file = assert(io.open(path, "w"))
+    file:write(text)
+    file:close()
+end
+local head = "headroom-quota 1\nexpires 9999999999\nby qos\nrequire_type 1\n"
+local limits = "limit spot1h 1 * 8 0\nlimit spot1h 1 a100 8 2\nlimit spot4h 4 a100 4 4\n"
+local function submit(job, with)
+    logged = {}
+    return (with or hook).submit(job), table.concat(logged, "\n")
+end
+local function job(qos, gpus)
+    return { qos = qos, tres_per_node = "gres:gpu:" .. gpus }
+end
+write(head .. limits)
+local result, text = submit(job("spot1h", "a100:2"))
+is(result, 0, "free")
+is(text, "headroom: 2 a100 guaranteed for 1 h from their start; 6 were free", "free")
+result, text = submit(job("spot4h", "a100:2"))
+is(result, 0, "spent")
+is(text, "headroom: 4 h guaranteed is spent: 0 of 4 a100 are free, this job asks for 2; it waits; 1 h is free now for 6 GPUs (--qos=spot1h)", "spent")
+result, text = submit(job("spot4h", "a100:6"))
+is(text:match("it waits until the quota grows") ~= nil, true, "never fits")
+result, text = submit(job("spot1h", "2"))
+is(result, -1, "no type")
+is(select(2, submit(job("normal", "2"))), "", "HP")
+is(select(2, submit({ qos = "normal" })), "", "no GPUs")
+is(select(2, submit({})), "", "nothing")
+result, text = submit({ qos = "spot1h", tres_per_node = "gres:gpu:a100:1", array_inx = "0-9%7" })
+is(text:match("this job asks for 7") ~= nil, true, "an array under its limit")
+
+-- 3. Stale, missing, torn, and an error of the hook's own.
+write((head .. limits):gsub("9999999999", "1000"))
+is(submit(job("spot1h", "a100:2")), -1, "stale")
+is(submit(job("normal", "a100:2")), 0, "stale, HP")
+local lenient = load_hook(function(source_text)
+    return (source_text:gsub("local REFUSE_STALE = true", "local REFUSE_STALE = false"))
+end)
+is(submit(job("spot1h", "a100:2"), lenient), 0, "stale, where the site lets them wait")
+os.remove(path)
+result, text = submit(job("spot1h", "a100:2"))
+is(result, 0, "missing")
+is(text:match("^error headroom: ") ~= nil, true, "missing is logged")
+local strict = load_hook(function(source_text)
+    return (source_text:gsub("local STRICT = false", "local STRICT = true"))
+end)
+is(submit(job("spot1h", "a100:2"), strict), -1, "missing, where the site is strict")
+math.randomseed(29)
+for _ = 1, 2000 do
+    local bytes = (head .. limits):gsub(".", function(letter)
+        return math.random() < 0.02 and string.char(math.random(0, 255)) or letter
+    end)
+    write(bytes:sub(1, math.random(0, #bytes)))
+    local ran, value = pcall(submit, job("spot1h", "a100:2"))
+    is(ran, true, "torn bytes: " .. tostring(value))
+    is(value == 0 or value == -1, true, "an answer")
+end
+os.remove(path)
+print(tests .. " checks of the hook")

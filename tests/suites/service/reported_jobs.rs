@@ -1,0 +1,97 @@
+//! HP jobs that an external scheduler reports with the state of its pool.
+
+use super::*;
+use tests::on_both_databases;
+
+on_both_databases![
+    bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart,
+    a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number,
+];
+
+const STATE: &str = "/v1/pools/demo:A100/state";
+
+/// A job of 16 GPUs that runs all the time, and one of 8 GPUs of half an hour in each hour. With a third that waits.
+fn jobs(now: UnixSeconds) -> Value {
+    let since = now.get() - end().get();
+    let job = |id: &str, gpus: u32, state: &str, at: i64| json!({ "id": id, "organization": "org-000", "gpus": gpus, "state": state, "since": end().plus_s(at).to_string() });
+    let mut jobs = vec![job("base", 16, "running", -7_200), job("next", 4, "waiting", since)];
+    if since % 3_600 >= 1_800 {
+        jobs.push(job(&format!("hourly-{}", since / 3_600), 8, "running", since - since % 1_800));
+    }
+    Value::from(jobs)
+}
+
+/// Usage of the hour that is over, and the state with its jobs; then a renewal.
+async fn report(service: &TestService) {
+    service.pass_s(300);
+    let now = service.service.core.clock.now();
+    let hour = now.hour().unwrap();
+    let row = |organization: &str| json!({ "hour": hour.plus_hours(-1).instant().to_string(), "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": 28 });
+    let rows: Vec<Value> = ["org-000", "org-001", "org-002"].map(row).into();
+    if hour.instant() > end() && now.since_s(hour.instant()) < 300 {
+        let _ = service.post("/v1/usage", &json!({ "rows": rows })).await.expect(200);
+    }
+    let mut body = state(500, 300, &json!({ "1": 5 }), now);
+    body["hp_jobs"] = jobs(now);
+    let _ = service.put(STATE, &body).await.expect(200);
+    service.renew().await;
+}
+
+async fn live(service: &TestService) -> Value {
+    let path = "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=1";
+    let explained = service.get(path).await.expect(200);
+    let (bound, live) = (&explained["bound"], &explained["bound"]["live"]);
+    if live["jobs"].is_object() {
+        let sentence = explained["steps"][1].as_str().unwrap();
+        assert!(live["jobs"]["bound_gpus"].is_null() || sentence.contains("waiting HP jobs"), "{sentence}");
+        assert!(number(&bound["demand_bound_gpus"]) >= number(&live["hp_demand_gpus"]), "{bound}");
+    }
+    live.clone()
+}
+
+async fn bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    report(&service).await;
+    let first = live(&service).await;
+    assert_eq!((number(&first["hp_demand_gpus"]), &first["jobs"]["running"]), (20.0, &json!(1)), "{first}");
+    assert_eq!(first["jobs"]["bound_gpus"], Value::Null, "nothing is drawn before arrivals were watched for hours");
+    for _ in 0..36 * 12 {
+        report(&service).await;
+    }
+    let before = live(&service).await;
+    assert!(number(&before["jobs"]["ended"]) >= 35.0 && number(&before["jobs"]["share"]) > 0.0, "{before}");
+    assert!((20.0..40.0).contains(&number(&before["jobs"]["bound_gpus"])), "{before}");
+    assert_eq!(service.get(STATE).await.expect(200)["hp_jobs"].as_array().unwrap().len(), 2);
+    let now = service.service.core.clock.now();
+    service.leave().await;
+    // The written row is at most a quarter of an hour old; the report is of the database.
+    let again = TestService::start(database.store().await, now.plus_s(120)).await;
+    again.renew().await;
+    let after = live(&again).await;
+    for part in ["running", "waiting", "ended"] {
+        assert_eq!(after["jobs"][part], before["jobs"][part], "{after}");
+    }
+    assert!(number(&after["jobs"]["share"]) > 0.0, "{after}");
+    // A scheduler that reports no jobs any more: bounds follow the hours of usage.
+    again.pass_s(60);
+    let _ = again.put(STATE, &state(500, 300, &json!({}), now.plus_s(180))).await.expect(200);
+    again.renew().await;
+    assert_eq!(live(&again).await, Value::Null);
+}
+
+async fn a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let now = service.service.core.clock.now();
+    let mut body = state(500, 300, &json!({}), now);
+    body["hp_jobs"] = jobs(now);
+    body["hp_jobs"][1]["gpus"] = (-4).into();
+    let refused = service.put(STATE, &body).await.expect(400);
+    assert_eq!(refused["errors"][0]["pointer"], "/hp_jobs/1/gpus", "{refused}");
+    let _ = service.get(STATE).await.expect(404);
+    body["hp_jobs"][1]["gpus"] = 4.into();
+    let _ = service.put(STATE, &body).await.expect(200);
+    let entries = database.store().await.audit(at(0), at(i64::from(u32::MAX)), 100).await.unwrap();
+    let details: Vec<String> = entries.into_iter().filter_map(|one| one.record.detail_json).collect();
+    assert!(details.iter().any(|one| one.contains(r#""hp_jobs":2"#)), "{details:?}");
+    assert!(details.iter().all(|one| !one.contains("next")), "{details:?}");
+}

@@ -1,0 +1,209 @@
+//! Limits that are published, what Slurm makes of them, and what becomes of them when nobody publishes any more.
+
+use super::stub::Stub;
+use super::{connector, ran, until, until_state};
+use serde_json::json;
+use std::time::Duration;
+use tests::{Lent, Listening, slurm};
+
+const PUBLISH: (&str, &str) = ("HEADROOM_MODE", "publish");
+
+fn until_limit(slurm: &Lent, qos: &str, wanted: &str) -> Duration {
+    let mut last = String::new();
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("a limit", || {
+            last = slurm.limit(qos);
+            (last == wanted).then_some(())
+        })
+    }));
+    found.unwrap_or_else(|_| panic!("{qos}: {last}, not {wanted}")).1
+}
+
+fn spot(slurm: &Lent, hours: u8, gpus: &str) -> u32 {
+    let (account, qos) = if hours == 1 { ("spot", "spot1h") } else { ("spot-4h", "spot4h") };
+    let arguments = [format!("--account={account}"), format!("--qos={qos}"), format!("--gres=gpu:{gpus}")];
+    slurm.submit(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), 600)
+}
+
+fn metric(of: &Listening, name: &str) -> Option<f64> {
+    let text = ureq::get(&format!("http://{}/metrics", of.address)).call().ok()?.body_mut().read_to_string().ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[test]
+fn limits_follow_the_quota_and_slurm_holds_jobs_to_them() {
+    let Some(slurm) = slurm("publish") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 10.0), (4, 4.0)]);
+    stub.offer("h100", &[(1, 6.0), (4, 2.0)]);
+    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    // 1. One QOS beside the other: no more of four hours than their quota, no more of both than that of one.
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=6,gres/gpu:h100=4,gres/gpu=10");
+    until_limit(&slurm, "spot4h", "gres/gpu:a100=4,gres/gpu:h100=2,gres/gpu=6");
+    // 2. What fits starts. What waits gets what the other QOS leaves, which is lowered first.
+    let (first, second) = (spot(&slurm, 1, "a100:6"), spot(&slurm, 1, "a100:1"));
+    slurm.until_state(first, "R");
+    slurm.until_state(second, "R");
+    let long = spot(&slurm, 4, "a100:3");
+    slurm.until_state(long, "R");
+    until_state(&stub, "earth:a100", &[("spot_gpus_by_guarantee_hours", json!({"1": 7.0, "4": 3.0}))]);
+    // 3. What is beyond the quota waits for the limit, and its wait is reported: it would fit.
+    let third = spot(&slurm, 1, "a100:1");
+    slurm.until_state(third, "PD QOSGrpGRES");
+    until("the wait for quota", || (stub.state("earth:a100")?["longest_quota_wait_s"].as_u64()? > 0).then_some(()));
+    // 4. Limits below what runs: nothing is evicted, and what ends is not replaced beyond them.
+    stub.offer("a100", &[(1, 3.0), (4, 1.0)]);
+    let lowered = until_limit(&slurm, "spot1h", "gres/gpu:a100=2,gres/gpu:h100=4,gres/gpu=6");
+    println!("a lower quota holds {:.1} s after it was offered", lowered.as_secs_f64());
+    assert_eq!((slurm.state(first).as_str(), slurm.state(long).as_str()), ("R None", "R None"));
+    assert!(slurm.state(third).starts_with("PD"));
+    let _ = slurm.run("scancel", &[&first.to_string()]);
+    slurm.until_state(third, "R");
+    let fourth = spot(&slurm, 1, "a100:1");
+    slurm.until_state(fourth, "PD QOSGrpGRES");
+    // 5. Raised again, after it was wanted for a while.
+    let _ = slurm.run("scancel", &[&long.to_string()]);
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    until_limit(&slurm, "spot4h", "gres/gpu:a100=0,gres/gpu:h100=2,gres/gpu=2");
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=4,gres/gpu=12");
+    slurm.until_state(fourth, "R");
+    // 6. Limits of an administrator's own stay, and so does ours after a stop.
+    let _ = slurm.run("sacctmgr", &["-i", "modify", "qos", "spot1h", "set", "GrpTRES=cpu=500"]);
+    stub.offer("a100", &[(1, 7.0), (4, 0.0)]);
+    until_limit(&slurm, "spot1h", "cpu=500,gres/gpu:a100=7,gres/gpu:h100=4,gres/gpu=11");
+    let _ = slurm.run("sacctmgr", &["-i", "modify", "qos", "spot1h", "set", "GrpTRES=cpu=-1"]);
+    assert_eq!(writer.stop().code, 0);
+    assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=7,gres/gpu:h100=4,gres/gpu=11");
+}
+
+#[test]
+fn a_chain_of_accounts_holds_an_hour_and_four_one_inside_the_other() {
+    let Some(slurm) = slurm("nesting accounts") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 6.0), (4, 4.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let chain = [PUBLISH, ("HEADROOM_NESTING", "accounts"), ("HEADROOM_SPOT_ACCOUNTS", "spot=1,spot-4h=4")];
+    let _writer = connector(&slurm, "run", &stub.url, &chain);
+    let limit = |account: &str| {
+        let of = format!("account={account}");
+        slurm.run("sacctmgr", &["-nP", "show", "assoc", "where", &of, "user=", "format=grptres"]).trim().to_owned()
+    };
+    until("limits of accounts", || {
+        (limit("spot") == "gres/gpu:a100=6,gres/gpu:h100=0,gres/gpu=6"
+            && limit("spot-4h").starts_with("gres/gpu:a100=4"))
+        .then_some(())
+    });
+    let long = spot(&slurm, 4, "a100:4");
+    slurm.until_state(long, "R");
+    let (short, more) = (spot(&slurm, 1, "a100:2"), spot(&slurm, 4, "a100:1"));
+    slurm.until_state(short, "R");
+    slurm.until_state(more, "PD AssocGrpGRES");
+    let last = spot(&slurm, 1, "a100:1");
+    slurm.until_state(last, "PD AssocGrpGRES");
+}
+
+#[test]
+fn with_its_connector_killed_limits_fall_to_what_is_held_and_jobs_stay() {
+    let Some(slurm) = slurm("watchdog") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 12.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    let watchdog = connector(&slurm, "watchdog", &stub.url, &[]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=12,gres/gpu:h100=0,gres/gpu=12");
+    let held = spot(&slurm, 1, "a100:6");
+    slurm.until_state(held, "R");
+    // 1. While it beats nothing is lowered, also not by a timer's call.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=12,gres/gpu:h100=0,gres/gpu=12");
+    // 2. kill -9.
+    writer.kill();
+    let took = until_limit(&slurm, "spot1h", "gres/gpu:a100=6,gres/gpu:h100=0,gres/gpu=6");
+    println!("12 GPUs were lowered to the 6 that are held {:.1} s after kill -9", took.as_secs_f64());
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert_eq!(slurm.state(held), "R None");
+    let new = spot(&slurm, 1, "a100:1");
+    slurm.until_state(new, "PD QOSGrpGRES");
+    // 3. One that is back raises them again.
+    assert_eq!(watchdog.stop().code, 0);
+    let again = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=12,gres/gpu:h100=0,gres/gpu=12");
+    slurm.until_state(new, "R");
+    // 4. The same by calls of a timer: the first notes the beat, one after the time lowers.
+    again.kill();
+    let once = || ran(&slurm, &["watchdog", "--once", "--json"], &stub.url, &[]).json();
+    assert_eq!(once()["beats"], true);
+    std::thread::sleep(Duration::from_secs(5));
+    let lowered = once();
+    assert_eq!(lowered["lowered"], json!({"spot1h": {"gres/gpu": 7, "gres/gpu:a100": 7}}), "{lowered}");
+    assert_eq!(once()["lowered"], json!({}), "there is nothing more to lower");
+}
+
+#[test]
+fn an_accounting_that_is_away_leaves_limits_as_they_were_and_is_written_to_again() {
+    let Some(slurm) = slurm("slurmdbd away") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=0,gres/gpu=8");
+    let held = spot(&slurm, 1, "a100:5");
+    slurm.until_state(held, "R");
+    slurm.pause_accounting(true);
+    stub.offer("a100", &[(1, 6.0), (4, 0.0)]);
+    until("the alarm", || (metric(&writer, "headroom_slurm_limits_in_order")? == 0.0).then_some(()));
+    // Jobs are seen, since the controller answers.
+    let more = spot(&slurm, 1, "a100:2");
+    slurm.until_state(more, "R");
+    until_state(&stub, "earth:a100", &[("idle_gpus", json!(9.0))]);
+    slurm.pause_accounting(false);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=6,gres/gpu:h100=0,gres/gpu=6");
+    until("the end of the alarm", || (metric(&writer, "headroom_slurm_limits_in_order")? == 1.0).then_some(()));
+    let log = writer.stop().stderr;
+    assert!(log.contains("limits are not as they should be") && log.contains("as they should be again"), "{log}");
+    assert!(log.matches("limits are not as they should be").count() == 1, "a line a second: {log}");
+}
+
+#[test]
+fn of_two_connectors_one_writes_and_the_other_takes_over() {
+    let Some(slurm) = slurm("two connectors") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let one = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_IDENTITY", "one")]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=0,gres/gpu=8");
+    let other = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_IDENTITY", "other")]);
+    std::thread::sleep(Duration::from_secs(3));
+    let writes = |of: &Listening| metric(of, "headroom_slurm_writes_total").unwrap_or(0.0);
+    assert_eq!((metric(&one, "headroom_slurm_leads"), metric(&other, "headroom_slurm_leads")), (Some(1.0), Some(0.0)));
+    stub.offer("a100", &[(1, 5.0), (4, 0.0)]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=5,gres/gpu:h100=0,gres/gpu=5");
+    assert!(writes(&one) > 0.0 && writes(&other) == 0.0);
+    // A frozen one loses its lease, the other writes, and the first one writes nothing when it goes on.
+    one.pause(true);
+    let ((), took) = until("the takeover", || (metric(&other, "headroom_slurm_leads")? == 1.0).then_some(()));
+    println!("takeover {:.1} s after the writer froze, with a lease of 5 s", took.as_secs_f64());
+    let before = {
+        stub.offer("a100", &[(1, 4.0), (4, 0.0)]);
+        until_limit(&slurm, "spot1h", "gres/gpu:a100=4,gres/gpu:h100=0,gres/gpu=4");
+        one.pause(false);
+        writes(&one)
+    };
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(writes(&one), before);
+    // One that stops gives the lease back.
+    assert_eq!(other.stop().code, 0);
+    until("the lease again", || (metric(&one, "headroom_slurm_leads")? == 1.0).then_some(()));
+}
+
+#[test]
+fn a_limit_that_slurm_does_not_know_is_named_and_nothing_is_written() {
+    let Some(slurm) = slurm("unknown QOS") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 8.0)]);
+    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_SPOT_QOS", "spot1h=1,nosuch=2")]);
+    until("the alarm", || (metric(&writer, "headroom_slurm_limits_in_order")? == 0.0).then_some(()));
+    assert_eq!(slurm.limit("spot1h"), "");
+    let log = writer.stop().stderr;
+    assert!(log.contains("spot_qos: Slurm knows no QOS nosuch"), "{log}");
+}

@@ -1,0 +1,212 @@
+//! The mixture of experts on the peak of a pool, beside the best of them.
+
+use super::play::Played;
+use command_line::table;
+use forecaster::calibration::{EXPERTS, Stated};
+use forecaster::mixture::{FIXED_SHARE, RATE};
+use forecaster::scores::pinball;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use vocab::{GuaranteeRate, HorizonHours, HourStart, PoolId};
+
+/// The statements of the experts on one peak.
+pub struct PlayedExperts {
+    pub pool: PoolId,
+    pub issue: HourStart,
+    pub stated: [Stated; EXPERTS],
+    pub mixture_gpus: f64,
+    pub peak_gpus: f64,
+}
+
+/// Loss of the mixture of a pool, and of its experts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MixtureBody {
+    pub model: String,
+    pub pool: String,
+    /// Issue times at which every expert stated a bound.
+    pub issues: usize,
+    pub pinball_gpus: f64,
+    /// The expert that lost least.
+    pub best: String,
+    /// By what share of the loss of the best expert the mixture lost more; below zero where it lost less.
+    pub regret: f64,
+    /// Share that the regret bound of [`forecaster::mixture`] allows where each outcome is known at once and no exponent is cut off. Outcomes of
+    /// H hours are known H hours late, and a jump of demand is cut off, so that the regret may exceed it.
+    pub regret_bound_at_once: f64,
+    pub experts: Vec<ExpertBody>,
+}
+
+/// One expert of a mixture.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExpertBody {
+    pub expert: String,
+    /// On average over the issue times.
+    pub weight: f64,
+    /// Share of issue times with bound < peak.
+    pub under: f64,
+    pub pinball_gpus: f64,
+}
+
+/// The mixtures of all pools of a cluster; `most` is the capacity of a pool at an issue time, in GPUs.
+pub fn of(played: &Played, horizon: HorizonHours, most: impl Fn(&PoolId, HourStart) -> f64) -> Vec<MixtureBody> {
+    let pools: BTreeSet<&PoolId> = played.experts.iter().map(|one| &one.pool).collect();
+    let pool = |pool: &PoolId| {
+        let mine = played.experts.iter().filter(|one| one.pool == *pool);
+        let all: Vec<Outcome> = mine.filter_map(|one| Outcome::of(one, most(pool, one.issue), played.rate)).collect();
+        mixture(&played.name, pool, &all, horizon)
+    };
+    pools.into_iter().filter_map(pool).collect()
+}
+
+/// Losses at one issue time, in GPUs.
+struct Outcome {
+    weights: [f64; EXPERTS],
+    names: [&'static str; EXPERTS],
+    lost: [f64; EXPERTS],
+    is_under: [bool; EXPERTS],
+    mixture_lost: f64,
+}
+
+impl Outcome {
+    /// `None` where an expert stated nothing: it could not be compared.
+    fn of(one: &PlayedExperts, most: f64, rate: GuaranteeRate) -> Option<Self> {
+        let peak = one.peak_gpus.min(most);
+        let lost = |gpus: f64| pinball(peak, gpus.min(most), rate.as_f64());
+        one.stated.iter().all(|stated| stated.bound_gpus.is_some()).then(|| {
+            let gpus = one.stated.map(|stated| stated.bound_gpus.unwrap_or_default().min(most));
+            Self {
+                weights: one.stated.map(|stated| stated.weight),
+                names: one.stated.map(|stated| stated.expert.as_str()),
+                lost: gpus.map(lost),
+                is_under: gpus.map(|gpus| gpus < peak),
+                mixture_lost: lost(one.mixture_gpus),
+            }
+        })
+    }
+}
+
+fn mixture(model: &str, pool: &PoolId, all: &[Outcome], horizon: HorizonHours) -> Option<MixtureBody> {
+    let first = all.first()?;
+    let mean = |of: &dyn Fn(&Outcome) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    let experts: Vec<ExpertBody> = (0..EXPERTS)
+        .map(|k| ExpertBody {
+            expert: first.names[k].to_owned(),
+            weight: mean(&|one| one.weights[k]),
+            under: mean(&|one| f64::from(u8::from(one.is_under[k]))),
+            pinball_gpus: mean(&|one| one.lost[k]),
+        })
+        .collect();
+    let (place, best) =
+        experts.iter().enumerate().min_by(|one, other| one.1.pinball_gpus.total_cmp(&other.1.pinball_gpus))?;
+    let pinball_gpus = mean(&|one| one.mixture_lost);
+    let usual = mean(&|one| weighted(&one.weights, &one.lost));
+    let most = exponents_most(all, usual, horizon) - first.weights[place].ln();
+    let regret_bound_at_once = most * horizon.steps() as f64 / RATE * usual / (all.len() as f64 * best.pinball_gpus);
+    Some(MixtureBody {
+        model: model.to_owned(),
+        pool: pool.to_string(),
+        issues: all.len(),
+        pinball_gpus,
+        best: best.expert.clone(),
+        regret: pinball_gpus / best.pinball_gpus - 1.0,
+        regret_bound_at_once,
+        experts,
+    })
+}
+
+fn weighted(weights: &[f64; EXPERTS], of: &[f64; EXPERTS]) -> f64 {
+    weights.iter().zip(of).map(|(weight, one)| weight * one).sum()
+}
+
+/// Σ v + n ln 1/(1 − α): what the exponents of an expert may sum to beside its first weight.
+fn exponents_most(all: &[Outcome], usual: f64, horizon: HorizonHours) -> f64 {
+    let rate = RATE / (horizon.steps() as f64 * usual.max(f64::MIN_POSITIVE));
+    let squares = |one: &Outcome| {
+        let mean = weighted(&one.weights, &one.lost);
+        weighted(&one.weights, &one.lost.map(|lost| (rate * (mean - lost)).min(1.0).powi(2)))
+    };
+    all.iter().map(squares).sum::<f64>() - all.len() as f64 * (1.0 - FIXED_SHARE).ln()
+}
+
+/// One line for each pool and model.
+pub fn mixtures_table(rows: &[MixtureBody]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let row = |one: &MixtureBody| {
+        let best = one.experts.iter().find(|expert| expert.expert == one.best);
+        vec![
+            one.pool.clone(),
+            one.model.clone(),
+            format!("{:.2}", one.pinball_gpus),
+            one.best.clone(),
+            best.map(|best| format!("{:.2}", best.pinball_gpus)).unwrap_or_default(),
+            best.map(|best| format!("{:.2}", best.weight)).unwrap_or_default(),
+            format!("{:+.1} %", 100.0 * one.regret),
+        ]
+    };
+    let header = ["pool", "model", "mixture", "best expert", "pinball", "weight", "regret"];
+    table(&header, &rows.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forecaster::calibration::Expert;
+    use forecaster::mixture::Mixture;
+    use vocab::{ClusterName, GpuModel};
+
+    fn pool() -> PoolId {
+        PoolId { cluster: ClusterName::parse("earth").unwrap(), gpu_model: GpuModel::parse("V100").unwrap() }
+    }
+
+    /// Experts state 10, 20, … above a demand of 100; the mixture learns at once.
+    fn played(hours: i64) -> Vec<PlayedExperts> {
+        let prior = [0.2; EXPERTS];
+        let mut mixture = Mixture::new(prior);
+        let bounds: [f64; EXPERTS] = std::array::from_fn(|k| 110.0 + 10.0 * k as f64);
+        let hour = |hour| {
+            let weights = *mixture.weights();
+            let losses = mixture.in_usual(&bounds.map(|bound| Some(pinball(100.0, bound, 0.9))));
+            mixture.learn(&losses.map(|loss| loss / 4.0), &prior);
+            PlayedExperts {
+                pool: pool(),
+                issue: HourStart::from_unix_s(3600 * hour).unwrap(),
+                stated: std::array::from_fn(|k| Stated {
+                    expert: Expert::ALL[k],
+                    bound_gpus: Some(bounds[k]),
+                    weight: weights[k],
+                }),
+                mixture_gpus: weighted(&weights, &bounds),
+                peak_gpus: 100.0,
+            }
+        };
+        (0..hours).map(hour).collect()
+    }
+
+    fn body(experts: &[PlayedExperts], most: f64) -> Option<MixtureBody> {
+        let all: Vec<_> = experts.iter().filter_map(|one| Outcome::of(one, most, GuaranteeRate::GFS)).collect();
+        mixture("orglinear", &pool(), &all, HorizonHours::new(4).unwrap())
+    }
+
+    #[test]
+    fn regret_is_what_the_mixture_lost_more_than_the_best_expert_and_lies_below_its_bound_if_outcomes_are_known_at_once()
+     {
+        let one = body(&played(200), f64::INFINITY).unwrap();
+        assert_eq!((one.best.as_str(), one.issues), ("conformal", 200));
+        assert!((one.experts[0].pinball_gpus - 1.0).abs() < 1e-9);
+        assert!((one.regret - (one.pinball_gpus - 1.0)).abs() < 1e-9);
+        let most = one.regret_bound_at_once;
+        assert!(0.0 < one.regret && one.regret < most, "{} {most}", one.regret);
+    }
+
+    #[test]
+    fn no_bound_counts_above_the_capacity_and_an_hour_without_a_statement_is_left_out() {
+        let mut experts = played(9);
+        experts[3].stated[4].bound_gpus = None;
+        let one = body(&experts, 105.0).unwrap();
+        assert_eq!((one.issues, one.regret), (8, 0.0));
+        assert!(one.experts.iter().all(|expert| (expert.pinball_gpus - 0.5).abs() < 1e-9));
+        assert_eq!(body(&[], 105.0), None);
+    }
+}

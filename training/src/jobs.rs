@@ -1,0 +1,167 @@
+//! Lists of HP jobs: what a run learns of them (`train --jobs`), and what a service would have known of them at each moment.
+
+mod lists;
+
+use crate::args::JobLists;
+use crate::error::TrainingError;
+use command_line::print_notice;
+use datasets::Panel;
+use datasets::read::ReadOptions;
+use forecaster::jobs::{ListedJob, PastJobs};
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{HpJob, PoolId, Task, TaskClass, UnixSeconds};
+
+/// The HP jobs of a pool, as if none waited, in the order of their submission.
+#[derive(Debug, Clone, Default)]
+pub struct PoolJobs {
+    /// Each with its end.
+    jobs: Vec<(HpJob, UnixSeconds)>,
+}
+
+/// The HP jobs of the pools of a cluster.
+pub type ClusterJobs = BTreeMap<PoolId, PoolJobs>;
+
+/// Reads lists of the HP jobs of a cluster's pools. Jobs of GPU models without usage are left out, with a notice.
+///
+/// # Errors
+/// A list cannot be read, holds a bad row, or has no HP job of the cluster's pools; a flag is missing or has no meaning.
+pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingError> {
+    if lists.files.is_empty() {
+        lists::check(lists, &[])?;
+        return Ok(ClusterJobs::new());
+    }
+    let pools: BTreeSet<PoolId> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
+    let Some(first) = pools.first() else { return Ok(ClusterJobs::new()) };
+    let options = ReadOptions {
+        cluster: panel.cluster().clone(),
+        gpu_model: first.gpu_model.clone(),
+        calendar: panel.calendar().clone(),
+        skip_bad_rows: false,
+    };
+    let tasks = lists::tasks_of(lists, &options, &pools)?;
+    let (mut known, mut left_out) = (ClusterJobs::new(), 0_u64);
+    for task in tasks.into_iter().filter(|task| task.class == TaskClass::Hp) {
+        let pool = PoolId { cluster: panel.cluster().clone(), gpu_model: task.gpu_model.clone() };
+        match timed(task).filter(|_| pools.contains(&pool)) {
+            Some(job) => known.entry(pool).or_default().jobs.push(job),
+            None => left_out += 1,
+        }
+    }
+    if known.is_empty() {
+        return Err(TrainingError::NoJobs { cluster: panel.cluster().clone() });
+    }
+    if left_out > 0 {
+        print_notice(format_args!(
+            "note: {left_out} HP jobs of --jobs are left out: they have no duration, or a GPU model without usage"
+        ));
+    }
+    known.values_mut().for_each(PoolJobs::sort);
+    Ok(known)
+}
+
+fn timed(task: Task) -> Option<(HpJob, UnixSeconds)> {
+    let seconds = i64::try_from(task.duration_s?).ok().filter(|seconds| *seconds > 0)?;
+    let (gpus_milli, submitted) = (task.gpus().milli(), task.submitted);
+    let job = HpJob { task: task.id, organization: task.organization, gpus_milli, submitted, started: Some(submitted) };
+    (gpus_milli > 0).then(|| (job, submitted.plus_s(seconds)))
+}
+
+/// The jobs that were submitted before `until`, as a run keeps them; pools without any are left out.
+#[must_use]
+pub fn past(jobs: &ClusterJobs, until: UnixSeconds) -> BTreeMap<PoolId, PastJobs> {
+    jobs.iter().filter_map(|(pool, jobs)| Some((pool.clone(), jobs.past(until)?))).collect()
+}
+
+impl PoolJobs {
+    fn sort(&mut self) {
+        self.jobs.sort_by(|(one, _), (other, _)| (one.submitted, &one.task).cmp(&(other.submitted, &other.task)));
+    }
+
+    /// Those that were submitted before `until`; none where there is none.
+    #[must_use]
+    pub fn past(&self, until: UnixSeconds) -> Option<PastJobs> {
+        let listed = |(job, end): &(HpJob, UnixSeconds)| ListedJob {
+            organization: job.organization.clone(),
+            gpus_milli: job.gpus_milli,
+            submitted: job.submitted,
+            ran_s: end.since_s(job.submitted).unsigned_abs(),
+        };
+        PastJobs::of(&self.jobs.iter().map(listed).collect::<Vec<_>>(), until)
+    }
+
+    /// By rising time, ends before arrivals: when demand changes, and by how many thousandths of a GPU.
+    #[must_use]
+    pub fn changes(&self) -> Vec<(UnixSeconds, i64)> {
+        let milli = |job: &HpJob| i64::try_from(job.gpus_milli).unwrap_or(i64::MAX);
+        let both = |(job, end): &(HpJob, UnixSeconds)| [(job.submitted, milli(job)), (*end, -milli(job))];
+        let mut changes: Vec<_> = self.jobs.iter().flat_map(both).collect();
+        changes.sort_unstable();
+        changes
+    }
+
+    /// Goes through the jobs by rising time.
+    #[must_use]
+    pub fn walk(&self) -> Walk<'_> {
+        Walk { jobs: &self.jobs, next: 0, present: BTreeMap::new() }
+    }
+}
+
+/// The jobs at one time after another.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    jobs: &'a [(HpJob, UnixSeconds)],
+    next: usize,
+    /// By their end and number.
+    present: BTreeMap<(UnixSeconds, usize), &'a HpJob>,
+}
+
+impl Walk<'_> {
+    /// The jobs that run at `now`, which is no earlier than at the call before.
+    pub fn at(&mut self, now: UnixSeconds) -> Vec<HpJob> {
+        while let Some((job, end)) = self.jobs.get(self.next).filter(|(job, _)| job.submitted <= now) {
+            self.present.insert((*end, self.next), job);
+            self.next += 1;
+        }
+        self.present = self.present.split_off(&(now.plus_s(1), 0));
+        self.present.values().map(|job| (*job).clone()).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use vocab::{Organization, TaskId};
+
+    fn at(seconds: i64) -> UnixSeconds {
+        UnixSeconds::new(seconds)
+    }
+
+    /// Jobs of `(submitted, lasts, GPUs)`.
+    pub(crate) fn pool_jobs(list: &[(i64, i64, u64)]) -> PoolJobs {
+        let one = |(number, (submitted, lasts, gpus)): (usize, &(i64, i64, u64))| {
+            let job = HpJob {
+                task: TaskId::parse(&format!("job-{number}")).unwrap(),
+                organization: Organization::parse("vision").unwrap(),
+                gpus_milli: gpus * 1_000,
+                submitted: at(*submitted),
+                started: Some(at(*submitted)),
+            };
+            (job, at(submitted + lasts))
+        };
+        let mut jobs = PoolJobs { jobs: list.iter().enumerate().map(one).collect() };
+        jobs.sort();
+        jobs
+    }
+
+    #[test]
+    fn a_job_is_there_from_its_submission_until_before_its_end() {
+        let jobs = pool_jobs(&[(100, 50, 8), (120, 10, 2), (130, 500, 1)]);
+        let mut walk = jobs.walk();
+        let gpus = [99, 100, 120, 129, 130, 149, 150, 629, 630]
+            .map(|now| walk.at(at(now)).iter().map(|job| job.gpus_milli / 1_000).sum::<u64>());
+        assert_eq!(gpus, [0, 8, 10, 10, 9, 9, 1, 1, 0]);
+        assert_eq!(jobs.changes().iter().map(|(_, change)| change).sum::<i64>(), 0);
+        assert_eq!(jobs.changes()[3], (at(130), 1_000), "what ends goes before what comes: {:?}", jobs.changes());
+        assert_eq!((jobs.past(at(100)), jobs.past(at(125)).map(|past| past.len())), (None, Some(2)));
+    }
+}
