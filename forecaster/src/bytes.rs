@@ -1,4 +1,4 @@
-//! Numbers and names as bytes, little-endian.
+//! Numbers and names as bytes, little-endian: how learned state is kept.
 
 use vocab::{GuaranteeRate, HorizonHours, HourStart, MilliGpus, UnixSeconds};
 
@@ -17,7 +17,8 @@ impl DamagedBytes {
         Self("they are cut off".to_owned())
     }
 
-    pub(crate) fn of(fault: impl std::fmt::Display) -> Self {
+    /// With what is wrong with them.
+    pub fn of(fault: impl std::fmt::Display) -> Self {
         Self(fault.to_string())
     }
 }
@@ -26,10 +27,13 @@ fn too_large() -> DamagedBytes {
     DamagedBytes("a number has more than 64 bits".to_owned())
 }
 
-pub(crate) struct Writer(pub Vec<u8>);
+/// Bytes while they are written.
+#[derive(Debug)]
+pub struct Writer(pub Vec<u8>);
 
 impl Writer {
     /// Four letters and the number of the format.
+    #[must_use]
     pub fn new(kind: [u8; 4], format: u8) -> Self {
         let mut bytes = kind.to_vec();
         bytes.push(format);
@@ -86,21 +90,41 @@ impl Writer {
     }
 
     /// Writes a number of items.
+    ///
+    /// # Panics
+    /// There are 2³² of them.
     pub fn count(&mut self, items: usize) {
         self.u32(u32::try_from(items).expect("a panel has fewer than 2³² series"));
     }
 
+    /// Writes bytes, with their length before them.
+    ///
+    /// # Panics
+    /// They are 4 GiB.
+    pub fn part(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.0.extend(bytes);
+    }
+
     /// Writes a name, with its length before it.
+    ///
+    /// # Panics
+    /// It has more than 255 bytes.
     pub fn name(&mut self, name: &str) {
         self.u8(u8::try_from(name.len()).expect("a name has at most 200 bytes"));
         self.0.extend(name.as_bytes());
     }
 }
 
-pub(crate) struct Reader<'a>(&'a [u8]);
+/// Bytes that are left to be read.
+#[derive(Debug)]
+pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Reads bytes of a kind and format.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn new(bytes: &'a [u8], kind: [u8; 4], format: u8) -> Result<Self, DamagedBytes> {
         let mut reader = Self(bytes);
         if reader.take(kind.len())? != kind {
@@ -123,6 +147,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a byte.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn u8(&mut self) -> Result<u8, DamagedBytes> {
         Ok(self.array::<1>()?[0])
     }
@@ -143,64 +170,100 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a number of 32 bits.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn u32(&mut self) -> Result<u32, DamagedBytes> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Reads a number of 64 bits.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn u64(&mut self) -> Result<u64, DamagedBytes> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// Reads a signed number of 64 bits.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn i64(&mut self) -> Result<i64, DamagedBytes> {
         self.array().map(i64::from_le_bytes)
     }
 
     /// Reads a finite float of 32 bits.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn f32(&mut self) -> Result<f64, DamagedBytes> {
         self.array().map(f32::from_le_bytes).map(f64::from)
     }
 
     /// A number that is finite.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn f64(&mut self) -> Result<f64, DamagedBytes> {
         let number = f64::from_le_bytes(self.array()?);
         if number.is_finite() { Ok(number) } else { Err(DamagedBytes("a number is not finite".to_owned())) }
     }
 
     /// Reads an instant, or that there is none.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn time(&mut self) -> Result<Option<UnixSeconds>, DamagedBytes> {
         self.i64().map(|unix_s| (unix_s != NEVER).then_some(UnixSeconds::new(unix_s)))
     }
 
     /// A time that has to be there.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn moment(&mut self) -> Result<UnixSeconds, DamagedBytes> {
         self.time()?.ok_or_else(|| DamagedBytes("a time is missing".to_owned()))
     }
 
     /// Reads hours of a horizon.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn hours(&mut self) -> Result<HorizonHours, DamagedBytes> {
         HorizonHours::new(u64::from(self.u8()?)).map_err(DamagedBytes::of)
     }
 
     /// Reads a guarantee rate.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn rate(&mut self) -> Result<GuaranteeRate, DamagedBytes> {
         let rate = f64::from(self.u32()?) / f64::from(GuaranteeRate::MILLION);
         GuaranteeRate::new(rate).map_err(DamagedBytes::of)
     }
 
     /// Reads an hour.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn hour(&mut self) -> Result<HourStart, DamagedBytes> {
         let unix_s = i64::try_from(self.u64()?).map_err(DamagedBytes::of)?;
         HourStart::from_unix_s(unix_s).map_err(DamagedBytes::of)
     }
 
     /// Reads an amount of GPUs.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn amount(&mut self) -> Result<MilliGpus, DamagedBytes> {
         MilliGpus::from_milli(self.u64()?).map_err(DamagedBytes::of)
     }
 
     /// How many items follow; each has at least `least_bytes`, so that damage cannot ask for more memory than there is.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn count(&mut self, least_bytes: usize) -> Result<usize, DamagedBytes> {
         let count = self.u32()? as usize;
         if count * least_bytes > self.0.len() {
@@ -209,13 +272,28 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
+    /// Reads bytes with their length before them.
+    ///
+    /// # Errors
+    /// They are cut off.
+    pub fn part(&mut self) -> Result<&'a [u8], DamagedBytes> {
+        let length = self.u32()? as usize;
+        self.take(length)
+    }
+
     /// Reads a name.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn name(&mut self) -> Result<&'a str, DamagedBytes> {
         let length = usize::from(self.u8()?);
         std::str::from_utf8(self.take(length)?).map_err(DamagedBytes::of)
     }
 
     /// Nothing may follow.
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn end(self) -> Result<(), DamagedBytes> {
         if self.0.is_empty() {
             return Ok(());

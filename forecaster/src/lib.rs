@@ -47,7 +47,7 @@
 pub mod baseline;
 pub mod blend;
 pub mod bound;
-mod bytes;
+pub mod bytes;
 pub mod calibration;
 pub mod checkpoint;
 mod cold_start;

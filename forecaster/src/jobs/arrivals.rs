@@ -6,7 +6,7 @@ use super::survival::{Curve, Survival};
 use vocab::UnixSeconds;
 
 /// A window of arrivals has so many seconds; the hours after it have another one.
-pub(super) const WINDOW_S: i64 = 4 * 3_600;
+pub const WINDOW_S: i64 = 4 * 3_600;
 /// Windows begin so many seconds apart.
 const APART_S: i64 = 900;
 /// How far a window at another time of day counts: as a Gaussian of so many hours, and as the part below in any case.
@@ -29,10 +29,24 @@ const LEAST_WINDOWS: usize = 16;
 
 /// A job that arrived.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival<'a> {
+pub struct Arrival<'a> {
+    /// The time of its submission.
     pub at: UnixSeconds,
+    /// Thousandths of a GPU, of all its pods.
     pub gpus_milli: i64,
-    pub lasts: Lasts<'a>,
+    /// Seconds from its submission to its start, or until now.
+    waited_s: f64,
+    pub(super) lasts: Lasts<'a>,
+}
+
+impl Arrival<'_> {
+    /// Seconds from its start to its end. Where it has not ended, a standard exponential draw says how long it goes on.
+    pub fn run_s(&self, draw: impl FnOnce() -> f64) -> f64 {
+        match self.lasts {
+            Lasts::For(seconds) => seconds - self.waited_s,
+            Lasts::AtLeast((_, age_s), curve) => age_s + curve.rest_s(age_s, draw()),
+        }
+    }
 }
 
 /// For how long it is demand.
@@ -46,8 +60,8 @@ pub(super) enum Lasts<'a> {
 
 /// The arrivals that are known, in the order of their time, and where windows of them begin.
 #[derive(Debug)]
-pub(super) struct Arrivals<'a> {
-    pub jobs: Vec<Arrival<'a>>,
+pub struct Arrivals<'a> {
+    jobs: Vec<Arrival<'a>>,
     begins: Vec<UnixSeconds>,
     /// GPUs that arrived in the hour before each begin, and before now.
     recent: Vec<f64>,
@@ -56,6 +70,7 @@ pub(super) struct Arrivals<'a> {
 
 impl<'a> Arrivals<'a> {
     /// Of the time that was watched without a gap, and of the past before it. None until enough windows were seen.
+    #[must_use]
     pub fn of(history: &JobHistory, past: Option<&PastJobs>, survival: &'a Survival, now: UnixSeconds) -> Option<Self> {
         let since = history.whole_since?;
         let mut begins = windows((since, now));
@@ -78,8 +93,15 @@ impl<'a> Arrivals<'a> {
         Some(Self { jobs, begins, recent, recent_now })
     }
 
+    /// Whether enough windows were seen.
+    #[must_use]
+    pub fn are_known(history: &JobHistory, now: UnixSeconds) -> bool {
+        history.whole_since.is_some_and(|since| windows((since, now)).len() >= LEAST_WINDOWS)
+    }
+
     /// Where the past of each path begins, for the window that begins `after_s` seconds from now: as often as its weight says.
     /// `draws` are numbers from 0 to 1.
+    #[must_use]
     pub fn begins(&self, now: UnixSeconds, after_s: i64, draws: impl Iterator<Item = f64>) -> Vec<UnixSeconds> {
         let like = |recent: f64| {
             let apart = ((recent + FEW_GPUS) / (self.recent_now + FEW_GPUS)).ln() / LIKE_WIDTH;
@@ -100,11 +122,23 @@ impl<'a> Arrivals<'a> {
         draws.map(|draw| self.begins[place(draw)]).collect()
     }
 
+    /// All arrivals, in the order of their time.
+    #[must_use]
+    pub fn all(&self) -> &[Arrival<'a>] {
+        &self.jobs
+    }
+
     /// The arrivals of the window that begins here.
+    #[must_use]
     pub fn window(&self, begin: UnixSeconds) -> &[Arrival<'a>] {
-        let from = self.jobs.partition_point(|job| job.at <= begin);
-        let to = self.jobs.partition_point(|job| job.at <= begin.plus_s(WINDOW_S));
-        &self.jobs[from..to]
+        &self.jobs[self.places(begin)]
+    }
+
+    /// Their places among [`all`](Self::all).
+    #[must_use]
+    pub fn places(&self, begin: UnixSeconds) -> std::ops::Range<usize> {
+        let until = |at: UnixSeconds| self.jobs.partition_point(|job| job.at <= at);
+        until(begin)..until(begin.plus_s(WINDOW_S))
     }
 }
 
@@ -124,11 +158,13 @@ fn watched<'a>(
     let ended = history.ended.iter().filter(move |job| job.submitted >= since).map(|job| Arrival {
         at: job.submitted,
         gpus_milli: i64::from(job.gpus_milli),
+        waited_s: f64::from(job.waited_s),
         lasts: Lasts::For(job.lasted_s() as f64),
     });
     let present = history.present.values().filter(move |job| job.submitted >= since).map(move |job| Arrival {
         at: job.submitted,
         gpus_milli: i64::from(job.gpus_milli),
+        waited_s: job.waited_s(now) as f64,
         lasts: Lasts::AtLeast(
             (job.waited_s(now) as f64, job.age_s(now) as f64),
             survival.of(job.organization, job.gpus_milli),
@@ -144,7 +180,7 @@ fn listed<'a>(past: &PastJobs, survival: &'a Survival, before: UnixSeconds) -> i
         let ran_s = f64::from(job.ran_s);
         let curve = || survival.of_past(job.organization, job.gpus_milli);
         let lasts = if *is_ended { Lasts::For(ran_s) } else { Lasts::AtLeast((0.0, ran_s), curve()) };
-        Arrival { at: job.submitted, gpus_milli: i64::from(job.gpus_milli), lasts }
+        Arrival { at: job.submitted, gpus_milli: i64::from(job.gpus_milli), waited_s: 0.0, lasts }
     })
 }
 

@@ -151,6 +151,12 @@ impl JobHistory {
         }
     }
 
+    /// The place of an organization; 0, where those are that came too late for one, if it is not known.
+    #[must_use]
+    pub fn group_of(&self, organization: &Organization) -> u16 {
+        self.organizations.get(organization).copied().unwrap_or(0)
+    }
+
     fn place_of(&mut self, organization: &Organization) -> u16 {
         if let Some(place) = self.organizations.get(organization) {
             return *place;

@@ -17,9 +17,11 @@ mod saved;
 mod share;
 mod survival;
 
+pub use arrivals::{Arrival, Arrivals, WINDOW_S};
 pub use history::{JobHistory, SeenJobs};
 pub use past::{ListedJob, PastJobs};
 pub use share::SharedBound;
+pub use survival::{Curve, Survival};
 
 use share::Share;
 use vocab::{GuaranteeRate, HorizonHours, HpJob, UnixSeconds};

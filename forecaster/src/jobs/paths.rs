@@ -144,10 +144,5 @@ fn middle(stratum: usize) -> f64 {
 
 /// One draw of how long a job of this age goes on, in seconds.
 fn rest_s(curve: &Curve, age_s: f64, rng: &mut ChaCha8Rng) -> f64 {
-    let (draw, mut rest) = (-(1.0 - rng.random::<f64>()).ln(), 0.0);
-    curve.each_rest(age_s, &[draw], |_, seconds| {
-        rest = seconds;
-        false
-    });
-    rest
+    curve.rest_s(age_s, -(1.0 - rng.random::<f64>()).ln())
 }

@@ -15,6 +15,7 @@ use crate::bytes::{Reader, Writer};
 use vocab::{Organization, UnixSeconds};
 
 const KIND: [u8; 4] = *b"HRJB";
+const KIND_OF_HISTORY: [u8; 4] = *b"HRJH";
 const FORMAT: u8 = 2;
 /// Of programs that knew no jobs of a service: nothing is in it.
 const EMPTY_FORMAT: u8 = 1;
@@ -45,6 +46,23 @@ impl JobExpert {
 }
 
 impl JobHistory {
+    /// A history alone as bytes: as in an expert, after a kind of its own.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Writer::new(KIND_OF_HISTORY, FORMAT);
+        self.write(&mut to);
+        to.0
+    }
+
+    /// # Errors
+    /// The bytes are not what [`Self::to_bytes`] writes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DamagedBytes> {
+        let mut from = Reader::new(bytes, KIND_OF_HISTORY, FORMAT)?;
+        let history = Self::read(&mut from)?;
+        from.end()?;
+        Ok(history)
+    }
+
     fn write(&self, to: &mut Writer) {
         to.time(self.begun);
         to.time(self.whole_since);

@@ -42,7 +42,7 @@ impl Counts {
 
 /// A curve of survival: the hazard of each bin, and all of it up to its begin.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Curve {
+pub struct Curve {
     hazard: [f64; BINS],
     before: [f64; BINS],
     edges_s: [f64; BINS],
@@ -57,11 +57,31 @@ impl Curve {
         Self { hazard, before, edges_s: *edges_s }
     }
 
+    /// The sum of the hazards up to an age.
+    #[must_use]
+    pub fn hazard_until(&self, age_s: f64) -> f64 {
+        let bin = bin_of(&self.edges_s, age_s);
+        self.before[bin] + self.hazard[bin] * (age_s - self.edges_s[bin])
+    }
+
+    /// The age in seconds up to which hazards have this sum: the inverse of [`hazard_until`](Self::hazard_until).
+    #[must_use]
+    pub fn age_at(&self, hazard: f64) -> f64 {
+        let bin = self.before.partition_point(|before| *before < hazard).max(1) - 1;
+        self.edges_s[bin] + (hazard - self.before[bin]) / self.hazard[bin]
+    }
+
+    /// For how many seconds a job of this age goes on; `draw` is a standard exponential one.
+    #[must_use]
+    pub fn rest_s(&self, age_s: f64, draw: f64) -> f64 {
+        (self.age_at(self.hazard_until(age_s) + draw) - age_s).max(0.0)
+    }
+
     /// For each of `draws`, standard exponential ones that rise, how long a job of this age goes on, in seconds, until `is_done`
     /// with one: later ones go on for longer.
     pub fn each_rest(&self, age_s: f64, draws: &[f64], mut take: impl FnMut(usize, f64) -> bool) {
         let mut bin = bin_of(&self.edges_s, age_s);
-        let spent = self.before[bin] + self.hazard[bin] * (age_s - self.edges_s[bin]);
+        let spent = self.hazard_until(age_s);
         for (number, draw) in draws.iter().enumerate() {
             let wanted = spent + draw;
             while bin + 1 < BINS && self.before[bin + 1] < wanted {
@@ -77,7 +97,7 @@ impl Curve {
 
 /// The curves of all organizations and sizes.
 #[derive(Debug)]
-pub(super) struct Survival {
+pub struct Survival {
     curves: Vec<Curve>,
     /// The places of the organizations of the past, in the order of their places there.
     of_past: Vec<u16>,
@@ -86,6 +106,7 @@ pub(super) struct Survival {
 impl Survival {
     /// Of all jobs that ended, and of those that are there: their ends are not known yet, but that they got so far is. Jobs of the
     /// past count until the first observation.
+    #[must_use]
     pub fn learn(history: &JobHistory, past: Option<&PastJobs>, now: UnixSeconds) -> Self {
         let edges_s = edges_s();
         let (of_past, organizations) = places(history, past);
@@ -112,7 +133,34 @@ impl Survival {
         Self { curves: curves(&counts, &edges_s), of_past }
     }
 
-    /// The curve of an organization's jobs of a size.
+    /// Of the last so many seconds: GPUs whose jobs ended, and those that were expected to by the hazards.
+    #[must_use]
+    pub fn lately(&self, history: &JobHistory, now: UnixSeconds, last_s: i64) -> (f64, f64) {
+        let since = now.plus_s(-last_s);
+        let (mut ended, mut expected) = (0.0, 0.0);
+        let mut add = |organization: u16, gpus_milli: u32, started: UnixSeconds, ran_s: f64| {
+            let curve = self.of(organization, gpus_milli);
+            let from_s = since.since_s(started).max(0) as f64;
+            expected += f64::from(gpus_milli) * (curve.hazard_until(ran_s) - curve.hazard_until(from_s)).max(0.0);
+        };
+        for job in history.ended.iter().rev() {
+            let started = job.submitted.plus_s(i64::from(job.waited_s));
+            if started.plus_s(i64::from(job.ran_s)) < since {
+                break;
+            }
+            ended += f64::from(job.gpus_milli);
+            add(job.organization, job.gpus_milli, started, f64::from(job.ran_s));
+        }
+        for job in history.present.values() {
+            if let Some(started) = job.started {
+                add(job.organization, job.gpus_milli, started, job.age_s(now) as f64);
+            }
+        }
+        (ended / 1_000.0, expected / 1_000.0)
+    }
+
+    /// The curve of an organization's jobs of a size, by its place in the history ([`JobHistory::group_of`]).
+    #[must_use]
     pub fn of(&self, organization: u16, gpus_milli: u32) -> &Curve {
         &self.curves[group(organization, gpus_milli).min(self.curves.len() - 1)]
     }

@@ -78,6 +78,8 @@ impl command_line::Config for Config {
 pub enum Command {
     /// Run several policies on one trace: a table, and a page of their course
     Compare(Box<Compare>),
+    /// Ask during a replay when waiting tasks will start, and hold the answers against what happens
+    Eta(Box<crate::starts::args::Eta>),
     /// Fill a fleet with pods of a trace until nothing fits: how much is placed, and what it draws
     Inflate(Box<Inflate>),
     /// Preemption in a full cluster, with an eye to topology and without (tables 3 to 5 of the paper)

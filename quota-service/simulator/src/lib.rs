@@ -22,6 +22,7 @@ pub mod rivals;
 pub mod run;
 pub mod saturated;
 pub mod spread;
+pub mod starts;
 pub mod statement;
 mod stretch;
 pub mod tally;

@@ -25,6 +25,7 @@ fn start(arguments: &Arguments) -> Result<(), Failure> {
         None => commands::one(arguments, &values, json)?,
         Some(Command::Topology(what)) => commands::topology(what, &values, json)?,
         Some(Command::Compare(what)) => simulator::compare::compare(what, &values, json)?,
+        Some(Command::Eta(what)) => simulator::starts::eta(what, &values, json)?,
         Some(Command::Inflate(what)) => simulator::inflate::inflate(what, &values, json)?,
         Some(Command::Timing(what)) => simulator::timing::timing(what, &values, json)?,
         Some(Command::Elastic(what)) => simulator::elastic::command(what, &values, json)?,

@@ -98,7 +98,27 @@ enum Event {
     Tick,
 }
 
+/// Looks on while a world is played.
+pub trait Witness {
+    /// Quotas were renewed.
+    fn renewed(&mut self, pool: usize, at: UnixSeconds, state: &Pool);
+    /// A job was submitted, and everything started that then fits.
+    fn submitted(&mut self, job: u32, at: UnixSeconds, state: &Pool);
+    /// A job starts, for the first time or again.
+    fn started(&mut self, job: u32, at: UnixSeconds);
+}
+
+/// Nobody looks on.
+struct Nobody;
+
+impl Witness for Nobody {
+    fn renewed(&mut self, _: usize, _: UnixSeconds, _: &Pool) {}
+    fn submitted(&mut self, _: u32, _: UnixSeconds, _: &Pool) {}
+    fn started(&mut self, _: u32, _: UnixSeconds) {}
+}
+
 struct Simulation<'a> {
+    witness: &'a mut dyn Witness,
     world: &'a World,
     settings: &'a Settings,
     pools: Vec<Pool>,
@@ -117,8 +137,16 @@ struct Simulation<'a> {
 /// # Errors
 /// A forecast is none; a trace that `World` let through is refused.
 pub fn run(world: &World, settings: &Settings) -> Result<Outcome, RunError> {
+    run_before(world, settings, &mut Nobody)
+}
+
+/// The same before a witness, which changes nothing.
+///
+/// # Errors
+/// As there.
+pub fn run_before(world: &World, settings: &Settings, witness: &mut dyn Witness) -> Result<Outcome, RunError> {
     let before = cpu::of_process();
-    let mut simulation = Simulation::new(world, settings)?;
+    let mut simulation = Simulation::new(world, settings, witness)?;
     simulation.play()?;
     let train_cpu = simulation.forecasts.as_ref().map_or(Duration::ZERO, |forecasts| forecasts.train_cpu);
     let cpu = cpu::of_process().saturating_sub(before).saturating_sub(train_cpu);
@@ -128,7 +156,7 @@ pub fn run(world: &World, settings: &Settings) -> Result<Outcome, RunError> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(world: &'a World, settings: &'a Settings) -> Result<Self, RunError> {
+    fn new(world: &'a World, settings: &'a Settings, witness: &'a mut dyn Witness) -> Result<Self, RunError> {
         let start = world.jobs.first().map_or(UnixSeconds::new(0), |job| job.request.submitted);
         let mut pools = Vec::new();
         for (id, nodes) in &world.pools {
@@ -160,7 +188,20 @@ impl<'a> Simulation<'a> {
         let tally = Tally::new(world, start);
         let forecasts = forecasts.filter(|_| limited);
         let (events, closed) = (BinaryHeap::new(), BTreeMap::new());
-        Ok(Self { world, settings, pools, accounts, jobs, number_of, events, forecasts, quotas, closed, tally })
+        Ok(Self {
+            witness,
+            world,
+            settings,
+            pools,
+            accounts,
+            jobs,
+            number_of,
+            events,
+            forecasts,
+            quotas,
+            closed,
+            tally,
+        })
     }
 
     /// Where the GPU time of each pool went.
@@ -199,7 +240,10 @@ impl<'a> Simulation<'a> {
         let at = request.submitted;
         self.jobs[number].queued = at.get();
         let request = asked_of(&self.settings.policy, request);
-        self.command(self.world.pool_of[number] as usize, at.get(), &Command::Submit(request))
+        let pool = self.world.pool_of[number] as usize;
+        self.command(pool, at.get(), &Command::Submit(request))?;
+        self.witness.submitted(number as u32, at, &self.pools[pool]);
+        Ok(())
     }
 
     fn happen(&mut self, at: i64, event: Event, more_jobs: bool) -> Result<(), RunError> {
@@ -284,6 +328,7 @@ impl<'a> Simulation<'a> {
 
     fn started(&mut self, at: i64, starts: i64, task: &TaskId) {
         let number = self.number_of[task];
+        self.witness.started(number, UnixSeconds::new(starts));
         let request = &self.world.jobs[number as usize].request;
         let checkpoint_s = self.settings.losses.checkpoint_s;
         let progress = &mut self.jobs[number as usize];
@@ -331,6 +376,9 @@ impl<'a> Simulation<'a> {
                 self.quotas[number].renew(&self.world.pools[number].0, pool, forecasts, UnixSeconds::new(at))?;
             let (report, _) = pool.handle(UnixSeconds::new(at), &Command::SetLimits(limits));
             self.follow(number, at, report);
+        }
+        for (number, pool) in self.pools.iter().enumerate() {
+            self.witness.renewed(number, UnixSeconds::new(at), pool);
         }
         if at.rem_euclid(SECONDS_PER_HOUR) < self.settings.quota.refresh_s {
             let gpus = self.quotas.iter().map(QuotaLoop::quota_gpus).sum();

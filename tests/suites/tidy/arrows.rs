@@ -7,7 +7,7 @@ use std::process::Command;
 use tests::workspace_root;
 
 /// Crate → crates of the workspace that it may use. `tests` may use all.
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     ("vocab", &[]),
     ("datasets", &["vocab"]),
     ("store", &["vocab"]),
@@ -59,9 +59,21 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),
     ("fake-kubernetes", &[]),
     ("outside", &[]),
+    ("starts", &["forecaster", "placement", "vocab"]),
     (
         "simulator",
-        &["accounts", "command-line", "cycle", "datasets", "forecaster", "pages", "placement", "vocab", "wire"],
+        &[
+            "accounts",
+            "command-line",
+            "cycle",
+            "datasets",
+            "forecaster",
+            "pages",
+            "placement",
+            "starts",
+            "vocab",
+            "wire",
+        ],
     ),
     ("pages", &[]),
     (
@@ -89,6 +101,7 @@ const FOREIGN: [(&str, &[&str]); 7] = [
     ("placement", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
     ("accounts", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
     ("cycle", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
+    ("starts", &["serde", "tokio", "tracing", "sqlx", "chrono", "rand", "axum"]),
     ("quota-service", &["polars", "sqlx", "candle-core"]),
 ];
 

@@ -153,10 +153,11 @@ impl Pool {
         let (mut last, mut class) = (None, None);
         while let Some(key) = self.queue.key_after(last) {
             last = Some(key);
-            if class.replace(key.0) != Some(key.0) && !blocked[usize::from(key.0 == TaskClass::Spot)] {
-                self.try_reserved(key.0, report);
+            let place = usize::from(key.class == TaskClass::Spot);
+            if class.replace(key.class) != Some(key.class) && !blocked[place] {
+                self.try_reserved(key.class, report);
             }
-            let is_blocked = &mut blocked[usize::from(key.0 == TaskClass::Spot)];
+            let is_blocked = &mut blocked[place];
             let mut heads = if *is_blocked { BTreeSet::new() } else { self.queue.heads(key) };
             while let Some(((_, task), shape)) = heads.pop_first() {
                 if self.try_to_start(&task, report) {

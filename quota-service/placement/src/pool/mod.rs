@@ -24,6 +24,7 @@ pub use elastic::{Elastic, ElasticFault};
 pub use facts::{
     Command, Consequences, Cut, CutReason, Ending, Fact, Fault, NodeLoss, PeriodEnd, Report, Resize, ResizeReason,
 };
+pub use queue::Key as QueueKey;
 pub use reserve::Reservation;
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
 pub use state::WaitReason;

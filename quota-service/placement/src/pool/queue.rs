@@ -30,15 +30,32 @@ impl Shape {
         let pods = waiting.request.elastic.as_ref().map_or(asked_pods, Elastic::min_pods);
         Self { class, pod, pods, hours, asked_pods, is_deferred: waiting.deferral.is_some() }
     }
-
-    /// Over all pods that it asks for.
-    fn gpus_milli(&self) -> u64 {
-        u64::from(self.pod.gpus.milli()) * u64::from(self.asked_pods)
-    }
 }
 
 /// Tasks of one key come in the order of their submission, with any request (DESIGN §4.9).
-pub type Key = (TaskClass, Reverse<u64>, Reverse<u32>);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// HP before spot.
+    pub class: TaskClass,
+    size: Reverse<u64>,
+    pods: Reverse<u32>,
+}
+
+impl Key {
+    /// Key of a task with so many pods of so many thousandths of a GPU each.
+    #[must_use]
+    pub fn of(rule: OrderRule, class: TaskClass, gpus_per_pod_milli: u32, pods: u32) -> Self {
+        let (size, pods) = match rule {
+            OrderRule::Size => (u64::from(gpus_per_pod_milli), pods),
+            OrderRule::SmallSpotFirst if class == TaskClass::Spot => {
+                (u64::MAX - u64::from(gpus_per_pod_milli) * u64::from(pods), 0)
+            }
+            OrderRule::Arrival | OrderRule::SmallSpotFirst => (0, 0),
+        };
+        Self { class, size: Reverse(size), pods: Reverse(pods) }
+    }
+}
+
 /// A task among those of its shape.
 pub type Head = (UnixSeconds, TaskId);
 type Group = BTreeMap<Shape, BTreeSet<Head>>;
@@ -67,13 +84,7 @@ impl Queue {
     }
 
     fn key(&self, shape: &Shape) -> Key {
-        match self.rule {
-            OrderRule::Size => (shape.class, Reverse(u64::from(shape.pod.gpus.milli())), Reverse(shape.asked_pods)),
-            OrderRule::SmallSpotFirst if shape.class == TaskClass::Spot => {
-                (shape.class, Reverse(u64::MAX - shape.gpus_milli()), Reverse(0))
-            }
-            OrderRule::Arrival | OrderRule::SmallSpotFirst => (shape.class, Reverse(0), Reverse(0)),
-        }
+        Key::of(self.rule, shape.class, shape.pod.gpus.milli(), shape.asked_pods)
     }
 
     /// All waiting tasks, in order.

@@ -1,0 +1,75 @@
+//! The quotas of a future: how they follow HP demand.
+
+use crate::facts::PoolFacts;
+use std::collections::BTreeMap;
+use vocab::{HorizonHours, UnixSeconds};
+
+/// The mean margin forgets half of what it knows in so many seconds.
+const HALF_LIFE_S: f64 = 86_400.0;
+/// The margin of now comes to the mean one by the factor e in so many seconds.
+const RETURNS_S: f64 = 4.0 * 3_600.0;
+
+/// How much less than the capacity without HP demand was offered: what the bound lies above demand, and what eta takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Margin {
+    pub mean_milli: f64,
+    /// Seconds that it rests on, faded as they are.
+    pub weight_s: f64,
+}
+
+/// The margins of a pool by guarantee hours, from one observation to the next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Margins {
+    pub(crate) by_hours: BTreeMap<HorizonHours, Margin>,
+    pub(crate) seen_at: Option<UnixSeconds>,
+}
+
+impl Margins {
+    /// Learns the limits of now. Where a limit is zero the margin cannot be seen.
+    pub(crate) fn observe(&mut self, facts: &PoolFacts) {
+        let now = facts.at;
+        let passed_s = self.seen_at.map_or(300, |before| now.since_s(before)).clamp(0, 3_600) as f64;
+        self.seen_at = self.seen_at.max(Some(now));
+        let fades = 0.5_f64.powf(passed_s / HALF_LIFE_S);
+        let (capacity, demand) = (facts.capacity_milli as f64, facts.demand_milli as f64);
+        for limit in facts.limits.iter().filter(|limit| !limit.quota.is_zero()) {
+            let margin = self.by_hours.entry(limit.hours).or_default();
+            let weight_s = margin.weight_s * fades;
+            let now_milli = capacity - demand - limit.quota.milli() as f64;
+            margin.weight_s = weight_s + passed_s;
+            if margin.weight_s > 0.0 {
+                margin.mean_milli = (margin.mean_milli * weight_s + now_milli * passed_s) / margin.weight_s;
+            }
+        }
+    }
+}
+
+/// How limits follow demand from now on.
+#[derive(Debug, Clone)]
+pub struct Course {
+    capacity_milli: f64,
+    /// By limit: the margin of now and the mean one, in thousandths of a GPU.
+    margins: Vec<(f64, f64)>,
+}
+
+impl Course {
+    /// Limits move as demand does, against it.
+    pub(crate) fn of(facts: &PoolFacts, margins: &Margins) -> Self {
+        let (capacity_milli, demand) = (facts.capacity_milli as f64, facts.demand_milli as f64);
+        let one = |limit: &placement::Limit| {
+            let mean = margins.by_hours.get(&limit.hours).map(|margin| margin.mean_milli);
+            let seen = capacity_milli - demand - limit.quota.milli() as f64;
+            // Of a limit of zero it is known only that the margin is at least so large.
+            let now = if limit.quota.is_zero() { mean.unwrap_or(seen) } else { seen };
+            (now, mean.unwrap_or(now))
+        };
+        Self { capacity_milli, margins: facts.limits.iter().map(one).collect() }
+    }
+
+    /// The limit at a place among those that are offered.
+    pub(crate) fn limit_milli(&self, place: usize, demand_milli: i64, at_s: u32) -> u64 {
+        let (now, mean) = self.margins[place];
+        let margin = mean + (now - mean) * (-f64::from(at_s) / RETURNS_S).exp();
+        (self.capacity_milli - demand_milli as f64 - margin).max(0.0) as u64
+    }
+}

@@ -1,0 +1,227 @@
+//! What is known of a pool's starts: its jobs, its quotas, and how earlier forecasts fared.
+
+use crate::calibration::{Calibration, Corrections, Coverage};
+use crate::facts::{Ask, PoolFacts};
+use crate::forecast::{Wanted, futures_of, play};
+use crate::kind::Kind;
+use crate::memory::JobMemory;
+use crate::starts::Starts;
+use crate::steps::HORIZON_S;
+use placement::policy::Blocking;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{TaskClass, TaskId, UnixSeconds};
+
+/// Ended jobs of a class below which their durations are not known.
+const LEAST_ENDED: usize = 30;
+
+/// Why a forecast says less than it seems to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// Few jobs of its class have ended: how long they run is not known.
+    FewJobs,
+    /// The pool was not watched for long enough: what will arrive is not known, and is taken as nothing.
+    UnknownArrivals,
+    /// Few forecasts of its class were held against a start: coverage is not known.
+    NotCalibrated,
+    /// In some futures it does not start within the horizon.
+    BeyondHorizon,
+    /// So long a guarantee is not offered.
+    NotOffered,
+    /// The policy puts evictions off, which the futures do not.
+    TimedPolicy,
+    /// Tasks shrink and grow, which those of the futures do not.
+    Elastic,
+}
+
+impl Doubt {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::FewJobs,
+        Self::UnknownArrivals,
+        Self::NotCalibrated,
+        Self::BeyondHorizon,
+        Self::NotOffered,
+        Self::TimedPolicy,
+        Self::Elastic,
+    ];
+
+    /// Stable name for programs.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::FewJobs => "few_jobs",
+            Self::UnknownArrivals => "unknown_arrivals",
+            Self::NotCalibrated => "not_calibrated",
+            Self::BeyondHorizon => "beyond_horizon",
+            Self::NotOffered => "guarantee_not_offered",
+            Self::TimedPolicy => "timed_policy",
+            Self::Elastic => "elastic_tasks",
+        }
+    }
+}
+
+/// When a task will start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forecast {
+    /// As earlier forecasts suggest it.
+    pub starts: Starts,
+    /// As the futures have it.
+    pub raw: Starts,
+    /// What is not known.
+    pub doubts: Vec<Doubt>,
+}
+
+/// When a task would start and end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ends {
+    /// Its start, from its submission on.
+    pub forecast: Forecast,
+    /// Its end, from the facts on: after its last run, where it is evicted; [`HORIZON_S`] stands for all that come later, and for
+    /// all where its run time is not stated.
+    pub ends: Starts,
+}
+
+/// The jobs of a pool, and the calibration of what is said of their starts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StartExpert {
+    pub(crate) memory: JobMemory,
+    pub(crate) calibrations: BTreeMap<TaskClass, Calibration>,
+}
+
+impl StartExpert {
+    /// Learns which tasks run and wait, and which of those that forecasts are about have started.
+    pub fn observe(&mut self, facts: &PoolFacts) {
+        self.memory.observe(facts);
+        let waiting: BTreeSet<&TaskId> = facts.waiting().collect();
+        for calibration in self.calibrations.values_mut() {
+            for run in &facts.running {
+                calibration.started(&run.task, run.since);
+            }
+            // Whatever started and ended in between was not seen.
+            calibration.forget(|task| !waiting.contains(task));
+        }
+    }
+
+    /// Notes the start of a task at its time.
+    pub fn started(&mut self, task: &TaskId, at: UnixSeconds) {
+        self.calibrations.values_mut().for_each(|calibration| calibration.started(task, at));
+    }
+
+    /// When each waiting task will start, in the order of the policy. Each first forecast of a wait is held against its start.
+    pub fn issue(&mut self, facts: &PoolFacts, seed: u64) -> Vec<(TaskId, Forecast)> {
+        let places: Vec<usize> = (0..facts.waiting.len()).collect();
+        let all = self.at(facts, &places, seed);
+        for (place, forecast) in all.iter().enumerate() {
+            self.note(facts, place, forecast);
+        }
+        facts.waiting().cloned().zip(all).collect()
+    }
+
+    /// When one waiting task will start; none where it does not wait.
+    #[must_use]
+    pub fn of_waiting(&self, facts: &PoolFacts, task: &TaskId, seed: u64) -> Option<Forecast> {
+        self.at(facts, &[facts.place_of(task)?], seed).pop()
+    }
+
+    /// When each of some tasks would start that are not submitted, if it alone were; in the order of the asks.
+    #[must_use]
+    pub fn of_new(&self, facts: &PoolFacts, asks: &[Ask], seed: u64) -> Vec<Forecast> {
+        if facts.rules.blocking != Blocking::Nobody {
+            // One that waits keeps others from starting.
+            return asks.iter().filter_map(|ask| Some(self.ends(facts, ask, seed)?.forecast)).collect();
+        }
+        let (mut with_new, mut places) = (facts.clone(), Vec::new());
+        for ask in asks {
+            let place = with_new.ask(ask, true);
+            places.iter_mut().filter(|before| **before >= place).for_each(|before| *before += 1);
+            places.push(place);
+        }
+        self.at(&with_new, &places, seed)
+    }
+
+    /// When a task would start and end that is not submitted.
+    #[must_use]
+    pub fn ends(&self, facts: &PoolFacts, ask: &Ask, seed: u64) -> Option<Ends> {
+        let mut with_new = facts.clone();
+        let place = with_new.ask(ask, false);
+        let wanted = Wanted { places: &[place], ends: ask.runs_s.is_some() };
+        let futures = (futures_of(facts, &self.memory), seed);
+        let mut times = play(&with_new, &self.memory, wanted, futures).pop()?;
+        times.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        let after_s = f64::from(ask.after_s);
+        let raw = Starts::of(times.iter().map(|(start, _)| start - after_s).collect())?;
+        let forecast = self.served(&with_new, place, raw, &mut self.corrections(facts.at));
+        let late =
+            forecast.starts.each().zip(&times).map(|(start, (raw, end))| {
+                if *end >= f64::from(HORIZON_S) { *end } else { start + after_s + end - raw }
+            });
+        let ends = Starts::of(late.map(|end| end.min(f64::from(HORIZON_S))).collect())?;
+        Some(Ends { forecast, ends })
+    }
+
+    /// Has a forecast of a waiting task held against its start.
+    pub fn watch(&mut self, facts: &PoolFacts, task: &TaskId, forecast: &Forecast) {
+        if let Some(place) = facts.place_of(task) {
+            self.note(facts, place, forecast);
+        }
+    }
+
+    /// How forecasts of a class fared; none while there are few.
+    #[must_use]
+    pub fn coverage(&self, class: TaskClass) -> Option<Coverage> {
+        self.calibrations.get(&class)?.coverage()
+    }
+
+    /// The jobs that were seen.
+    #[must_use]
+    pub const fn memory(&self) -> &JobMemory {
+        &self.memory
+    }
+
+    fn note(&mut self, facts: &PoolFacts, place: usize, forecast: &Forecast) {
+        let (class, task) = (facts.kind_of(place).class, &facts.waiting[place].task);
+        self.calibrations.entry(class).or_default().issue(task, facts.at, &forecast.raw, &forecast.starts);
+    }
+
+    fn at(&self, facts: &PoolFacts, places: &[usize], seed: u64) -> Vec<Forecast> {
+        let (wanted, futures) = (Wanted { places, ends: false }, futures_of(facts, &self.memory));
+        let all = play(facts, &self.memory, wanted, (futures, seed));
+        let mut corrections = self.corrections(facts.at);
+        let one = |(place, times): (&usize, Vec<(f64, f64)>)| {
+            let raw = Starts::of(times.into_iter().map(|(start, _)| start).collect())?;
+            Some(self.served(facts, *place, raw, &mut corrections))
+        };
+        places.iter().zip(all).filter_map(one).collect()
+    }
+
+    fn corrections(&self, now: UnixSeconds) -> BTreeMap<TaskClass, Corrections<'_>> {
+        self.calibrations.iter().map(|(class, known)| (*class, known.corrections(now))).collect()
+    }
+
+    fn served(
+        &self,
+        facts: &PoolFacts,
+        place: usize,
+        raw: Starts,
+        corrections: &mut BTreeMap<TaskClass, Corrections<'_>>,
+    ) -> Forecast {
+        let kind = facts.kind_of(place);
+        let starts = corrections.get_mut(&kind.class).map_or_else(|| raw.clone(), |known| known.of(&raw));
+        let doubts = self.doubts(facts, kind, &starts);
+        Forecast { starts, raw, doubts }
+    }
+
+    fn doubts(&self, facts: &PoolFacts, kind: Kind, starts: &Starts) -> Vec<Doubt> {
+        let is_offered = kind.hours.is_none_or(|hours| facts.limits.iter().any(|limit| limit.hours == hours));
+        let holds = |doubt: Doubt| match doubt {
+            Doubt::FewJobs => self.memory.ended_jobs(kind.class) < LEAST_ENDED,
+            Doubt::UnknownArrivals => !self.memory.knows_arrivals(facts.at),
+            Doubt::NotCalibrated => self.coverage(kind.class).is_none(),
+            Doubt::BeyondHorizon => starts.probability_by(f64::from(HORIZON_S)) < 1.0,
+            Doubt::NotOffered => !is_offered,
+            Doubt::TimedPolicy => facts.is_timed,
+            Doubt::Elastic => facts.has_elastic,
+        };
+        Doubt::ALL.into_iter().filter(|doubt| holds(*doubt)).collect()
+    }
+}
