@@ -92,9 +92,15 @@ fn show_prints_the_cluster_once_as_a_table_and_as_json() {
 fn the_accounting_of_a_real_slurm_becomes_usage_by_the_program_and_by_a_saved_file_alike() {
     let Some(slurm) = slurm("sacct") else { return };
     let jobs: Vec<u32> = (0..3).map(|_| slurm.submit(&["--account=vision", "--gres=gpu:h100:1"], 1)).collect();
-    for job in jobs {
-        slurm.until_state(job, "CD");
+    for job in &jobs {
+        slurm.until_state(*job, "CD");
     }
+    // The controller hands its records to the accounting a while after the end of a job.
+    until("records of all jobs", || {
+        let names = jobs.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let ended = slurm.run("sacct", &["--noheader", "--allocations", "--jobs", &names, "--format=state"]);
+        (ended.matches("COMPLETED").count() == jobs.len()).then_some(())
+    });
     let folder = tempfile::tempdir().unwrap();
     let database = |name: &str| format!("sqlite://{}/{name}.db", folder.path().display());
     // The present hour is not over: that of a record that is a little later is.
