@@ -155,6 +155,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a number of [`Writer::varint`].
+    ///
+    /// # Errors
+    /// What follows is not that.
     pub fn varint(&mut self) -> Result<u64, DamagedBytes> {
         let mut value = 0_u64;
         for group in 0..10 {

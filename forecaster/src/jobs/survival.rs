@@ -166,6 +166,7 @@ impl Survival {
     }
 
     /// The same by the place of an organization of the past.
+    #[must_use]
     pub fn of_past(&self, organization: u16, gpus_milli: u32) -> &Curve {
         self.of(self.of_past.get(usize::from(organization)).copied().unwrap_or(0), gpus_milli)
     }

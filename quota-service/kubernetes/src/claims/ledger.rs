@@ -8,6 +8,7 @@ use super::requests::{Estimate, Request, estimate};
 use crate::cluster::dra::{AllocatedDevice, ClaimSpec, ClaimStatus};
 use crate::cluster::slim::Pod;
 use crate::view::facts::{Life, NodeFacts, PodFacts, Uid, gpus_of_pod};
+use compact_str::CompactString;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, NodeId, UnixSeconds};
 
@@ -370,7 +371,7 @@ fn asked(pod: &Pod, counted_resource: &str) -> BTreeMap<String, u32> {
     let all = pod.spec.containers.iter().chain(&pod.spec.init_containers);
     let named = all.flat_map(|one| one.resources.requests.keys().chain(one.resources.limits.keys()));
     let extended: BTreeSet<&str> =
-        named.map(|name| name.as_str()).filter(|name| name.contains('/') && *name != counted_resource).collect();
+        named.map(CompactString::as_str).filter(|name| name.contains('/') && *name != counted_resource).collect();
     let amount = |name: &str| gpus_of_pod(pod, "", name).unwrap_or(0);
     extended.into_iter().map(|name| (name.to_owned(), amount(name))).filter(|(_, amount)| *amount > 0).collect()
 }

@@ -19,7 +19,12 @@ pub fn hp_jobs(view: &View) -> BTreeMap<GpuModel, HpJobs> {
         job.submitted = job.submitted.min(one.submitted);
         job.started = earlier(job.started, one.started);
     }
-    pools.into_iter().map(|(model, jobs)| (model, within_a_report(jobs))).collect()
+    // Where pods share a claim it counts with one of them: a job of others alone has no demand of its own, and the service takes none.
+    let counted = |mut jobs: BTreeMap<TaskId, HpJob>| {
+        jobs.retain(|_, job| job.gpus_milli > 0);
+        within_a_report(jobs)
+    };
+    pools.into_iter().map(|(model, jobs)| (model, counted(jobs))).collect()
 }
 
 /// A job runs once one of its pods does.
@@ -33,8 +38,67 @@ fn job_of(pod: &PodFacts) -> HpJob {
     HpJob {
         task: gang.unwrap_or_else(own),
         organization: pod.organization.clone(),
-        gpus_milli: u64::from(pod.gpus) * 1_000,
+        gpus_milli: pod.amount().milli(),
         submitted: pod.created,
         started: (pod.life == Life::Runs).then(|| pod.since()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::view::facts::{NodeFacts, Reading, Uid};
+    use placement::Policy;
+    use vocab::{ClusterName, NodeId, Organization};
+
+    fn pod(number: u128, gpus: u32, share_milli: u16) -> PodFacts {
+        let name = format!("pod-{number}");
+        PodFacts {
+            uid: Uid(number),
+            namespace: "team-a".into(),
+            name,
+            gpus,
+            class: TaskClass::Hp,
+            guarantee: None,
+            organization: Organization::parse("team-a").unwrap(),
+            priority: 0,
+            gpu_model: None,
+            node: Some(NodeId::parse("n1").unwrap()),
+            life: Life::Runs,
+            created: UnixSeconds::new(0),
+            bound: None,
+            saved: None,
+            is_going: false,
+            disruption: None,
+            is_announced: false,
+            ready_for: None,
+            is_at_will: false,
+            workload: None,
+            share_milli,
+            gangs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn jobs_have_their_parts_of_gpus_and_one_without_any_is_none() {
+        let cluster = ClusterName::parse("earth").unwrap();
+        let mut view = View::new(cluster, Reading::of(&Config::default()), Policy::GFS);
+        let model = GpuModel::parse("A100").unwrap();
+        let node = NodeFacts {
+            node: NodeId::parse("n1").unwrap(),
+            gpu_model: Some(model.clone()),
+            gpus: 8,
+            is_open: true,
+            is_ready: true,
+            topology: None,
+        };
+        view.set_node(node, UnixSeconds::new(0));
+        for (number, gpus, share_milli) in [(1, 2, 0), (2, 1, 250), (3, 0, 0)] {
+            view.set_pod(pod(number, gpus, share_milli), UnixSeconds::new(0));
+        }
+        let jobs = hp_jobs(&view).remove(&model).unwrap().unwrap();
+        let amounts: Vec<_> = jobs.iter().map(|job| job.gpus_milli).collect();
+        assert_eq!(amounts, [2_000, 1_250]);
     }
 }

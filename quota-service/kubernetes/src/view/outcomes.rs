@@ -29,7 +29,13 @@ impl End {
     pub fn of(last: &PodFacts, has_ended: bool) -> Self {
         match last.disruption.as_deref() {
             Some("EvictionByEvictionAPI") if !last.is_announced => Self::Drained,
-            Some("DeletionByTaintManager" | "DeletionByPodGC" | "TerminationByKubelet" | "Evicted") => Self::NodeLost,
+            Some(
+                "DeletionByTaintManager"
+                | "DeletionByDeviceTaintManager"
+                | "DeletionByPodGC"
+                | "TerminationByKubelet"
+                | "Evicted",
+            ) => Self::NodeLost,
             // PreemptionByScheduler, what we announced, and conditions of others, such as Kueue's, of a stop from
             // outside.
             Some(_) => Self::Preempted,

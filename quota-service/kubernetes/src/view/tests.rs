@@ -101,7 +101,7 @@ fn a_start_that_is_reported_before_an_end_waits_for_room_and_then_counts() {
 fn promises_end_once_each_and_say_how() {
     let mut view = view();
     view.set_node(node("n1", "A100", 8), at(0));
-    for number in 1..=6 {
+    for number in 1..=7 {
         view.set_pod(promised(number, 1, "n1", 1), at(0));
     }
     let gone = |number: u128, reason: &str| PodFacts {
@@ -114,12 +114,14 @@ fn promises_end_once_each_and_say_how() {
     view.remove_pod(Uid(3), Some(&gone(3, "EvictionByEvictionAPI")), at(12));
     view.remove_pod(Uid(4), Some(&gone(4, "")), at(13));
     view.set_pod(PodFacts { life: Life::Ended, ..promised(5, 1, "n1", 1) }, at(14));
+    view.remove_pod(Uid(7), Some(&gone(7, "DeletionByDeviceTaintManager")), at(15));
     let expected = [
         (OutcomeKind::Broken, 10),
         (OutcomeKind::NodeFailure, 11),
         (OutcomeKind::Drain, 12),
         (OutcomeKind::UserDeleted, 13),
         (OutcomeKind::Kept, 14),
+        (OutcomeKind::NodeFailure, 15),
     ];
     assert_eq!(outcomes(&mut view), expected);
     view.pass_to(at(3_600));

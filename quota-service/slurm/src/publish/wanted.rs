@@ -20,6 +20,8 @@ pub struct Wanted {
     pub limits: ByName,
     /// Why they are less than the quota; empty where they are it.
     pub lowered_because: String,
+    /// Whether there is an offer for any pool. Without one all of it is for want of an offer, and no decision.
+    pub is_offered: bool,
 }
 
 /// Inputs of limits.
@@ -53,7 +55,8 @@ impl Inputs<'_> {
                 self.add(limits.entry((*name).to_owned()).or_default(), name, (model, *hours), quota);
             }
         }
-        Wanted { limits, lowered_because: self.lowered_because() }
+        let is_offered = self.view.pools.keys().any(|model| self.offers.pools.contains_key(model));
+        Wanted { limits, lowered_because: self.lowered_because(), is_offered }
     }
 
     /// Adds the limit of one model. Jobs that name no type are under no typed limit: the sum bounds them.
@@ -275,7 +278,7 @@ mod tests {
             ["spot1h gres/gpu:a100 2 5", "spot1h gres/gpu 2 5", "spot4h gres/gpu:a100 2 5", "spot4h gres/gpu 2 5"]
         );
         case.offers.pools.values_mut().next().unwrap().stage = Stage::Conservative;
-        assert_eq!(case.inputs(|inputs| inputs.expected().len()), 0, "old forecasts have no time");
+        assert!(case.inputs(|inputs| inputs.expected().is_empty()), "old forecasts say nothing");
     }
 
     #[test]
