@@ -1,5 +1,7 @@
 //! The futures beside `placement` itself: the same pool, the same durations, nothing that arrives.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests: a fault fails the test")]
+
 use placement::Policy;
 use placement::draw::Draw;
 use placement::fleet::{Gang, GpuRequest, PodRequest};

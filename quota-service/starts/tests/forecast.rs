@@ -1,5 +1,7 @@
 //! Forecasts of small pools whose jobs are alike.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests: a fault fails the test")]
+
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::{Command, Pool, PoolRules, Request};
 use placement::{Limit, Policy};

@@ -17,6 +17,7 @@ const QUANTILES_OF: usize = 300;
 const UNKNOWN_WAIT_S: f64 = 3_600.0;
 
 /// The run time that a job of this duration asks for, in seconds.
+#[must_use]
 pub fn requested_s(duration_s: i64) -> i64 {
     let asked_s = duration_s.saturating_mul(ASKED_FACTOR);
     let limits = LIMITS_HOURS.map(|hours| hours * SECONDS_PER_HOUR);
@@ -33,6 +34,7 @@ impl Waits {
         while self.0.pop_front_if(|first| at.since_s(first.0) > WAITS_S).is_some() {}
     }
 
+    #[must_use]
     pub fn mean_s(&self) -> f64 {
         if self.0.is_empty() {
             return UNKNOWN_WAIT_S;
@@ -56,6 +58,7 @@ pub struct Plans<'a> {
 }
 
 impl<'a> Plans<'a> {
+    #[must_use]
     pub fn new(world: &'a World) -> Self {
         Self { duration_s: world.jobs.iter().map(|job| (&job.request.gang.task, job.duration_s)).collect() }
     }
@@ -75,6 +78,7 @@ impl<'a> Plans<'a> {
 }
 
 /// HP, then spot.
+#[must_use]
 pub const fn number(class: TaskClass) -> usize {
     match class {
         TaskClass::Hp => 0,

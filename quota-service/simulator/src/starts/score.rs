@@ -79,6 +79,7 @@ impl Score {
 }
 
 /// Scores by class and method.
+#[must_use]
 pub fn scores(questions: &[Question], from: UnixSeconds) -> BTreeMap<&'static str, BTreeMap<&'static str, Score>> {
     let of_class = |class: TaskClass| {
         let asked = || questions.iter().filter(move |one| one.class == class && one.at >= from);
@@ -89,6 +90,7 @@ pub fn scores(questions: &[Question], from: UnixSeconds) -> BTreeMap<&'static st
 }
 
 /// Every question with its answers, a row each.
+#[must_use]
 pub fn rows(questions: &[Question]) -> String {
     let mut text = "job,at_unix_s,class,gpus,wait_s,cpu_s".to_owned();
     for (method, level) in METHODS.iter().flat_map(|method| LEVELS.map(|level| (method, level))) {

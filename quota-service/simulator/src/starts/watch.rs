@@ -28,6 +28,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
+    #[must_use]
     pub fn new(world: &'a World, every: u32, seed: u64) -> Self {
         Self {
             world,
@@ -45,6 +46,7 @@ impl<'a> Watch<'a> {
     }
 
     /// How many tasks of a class had to wait.
+    #[must_use]
     pub const fn waited(&self, class: TaskClass) -> u32 {
         self.waited[number(class)]
     }
