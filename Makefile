@@ -32,7 +32,8 @@ lint:
 bench:
 	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --bench place --locked
 	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --bench extender --locked
-	$(CARGO) bench --workspace --bench watch --bench queue --profile dev --locked
+	$(CARGO) build --package fake-kubernetes --release --locked
+	$(CARGO) bench --workspace --bench watch --bench queue --locked
 
 SOAK_KILLS ?= 200
 SOAK_HISTORIES ?= 100

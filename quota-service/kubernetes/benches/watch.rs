@@ -1,6 +1,6 @@
 //! A cluster of 5,000 nodes and 100,000 pods through the watches of the program, and through kube's own `reflector::store` of whole pods.
 //!
-//! The API server is the one for tests, in a process of its own (`cargo build --package fake-kubernetes` first); each of the two that
+//! The API server is the one for tests, in a process of its own (`cargo build --package fake-kubernetes --release` first); each of the two that
 //! are compared runs in one of its own, too, so that memory of the other does not count. Prints, and asserts nothing.
 //! `HEADROOM_BENCH_PODS`, `HEADROOM_BENCH_NODES` and `HEADROOM_BENCH_SECONDS` change its size.
 
@@ -154,7 +154,7 @@ fn program() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).ok_or("this program is in no folder")?;
     let program = folder.join("fake-kubernetes");
-    if program.exists() { Ok(program) } else { Err("cargo build --package fake-kubernetes first".into()) }
+    if program.exists() { Ok(program) } else { Err("cargo build --package fake-kubernetes --release first".into()) }
 }
 
 fn compare() -> Result<()> {
