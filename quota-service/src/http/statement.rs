@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{AccountedDay, StoreError};
 use utoipa::IntoParams;
-use vocab::{Organization, PlacedBy, PoolId, UnixSeconds};
+use vocab::{ClusterName, GpuModel, Organization, PlacedBy, PoolId, UnixSeconds};
 use wire::{DayRecord, Problem, StatementAnswer, StatementSource, StatementTable};
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -79,6 +79,15 @@ impl StatementQuery {
         is(&self.cluster, pool.cluster.as_str()) && is(&self.gpu_model, pool.gpu_model.as_str())
     }
 
+    /// Refuses a pool that is named and out of the scope of the token, whether it exists or not.
+    fn check_scope(&self, who: &Who) -> Result<(), ApiError> {
+        let (Some(cluster), Some(gpu_model)) = (&self.cluster, &self.gpu_model) else { return Ok(()) };
+        let (Ok(cluster), Ok(gpu_model)) = (ClusterName::parse(cluster), GpuModel::parse(gpu_model)) else {
+            return Ok(());
+        };
+        who.of_pool(&PoolId { cluster, gpu_model })
+    }
+
     /// Refuses names that no pool has which the token may see.
     fn check_pool(&self, quotas: &Quotas, who: &Who) -> Result<(), ApiError> {
         let published = quotas.published.load();
@@ -121,6 +130,7 @@ pub async fn statement(
     let now = core.clock.now();
     let (month, form, organization) = (query.month(now)?, query.form()?, query.organization()?);
     let daily = query.is_daily(form)?;
+    query.check_scope(&who)?;
     // 1. Read: days in the memory of writers, then those that are stored. A day that ends meanwhile is in one of them.
     let mut present = Vec::new();
     for placed in core.store.placed_pools().await? {
