@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
     /// Reads bytes of a kind and format.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn new(bytes: &'a [u8], kind: [u8; 4], format: u8) -> Result<Self, DamagedBytes> {
         let mut reader = Self(bytes);
         if reader.take(kind.len())? != kind {
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
     /// Reads a byte.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn u8(&mut self) -> Result<u8, DamagedBytes> {
         Ok(self.array::<1>()?[0])
     }
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
     /// Reads a number of [`Writer::varint`].
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn varint(&mut self) -> Result<u64, DamagedBytes> {
         let mut value = 0_u64;
         for group in 0..10 {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
     /// Reads a number of 32 bits.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn u32(&mut self) -> Result<u32, DamagedBytes> {
         self.array().map(u32::from_le_bytes)
     }
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
     /// Reads a number of 64 bits.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn u64(&mut self) -> Result<u64, DamagedBytes> {
         self.array().map(u64::from_le_bytes)
     }
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
     /// Reads a signed number of 64 bits.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn i64(&mut self) -> Result<i64, DamagedBytes> {
         self.array().map(i64::from_le_bytes)
     }
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     /// Reads a finite float of 32 bits.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn f32(&mut self) -> Result<f64, DamagedBytes> {
         self.array().map(f32::from_le_bytes).map(f64::from)
     }
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
     /// A number that is finite.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn f64(&mut self) -> Result<f64, DamagedBytes> {
         let number = f64::from_le_bytes(self.array()?);
         if number.is_finite() { Ok(number) } else { Err(DamagedBytes("a number is not finite".to_owned())) }
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
     /// Reads an instant, or that there is none.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn time(&mut self) -> Result<Option<UnixSeconds>, DamagedBytes> {
         self.i64().map(|unix_s| (unix_s != NEVER).then_some(UnixSeconds::new(unix_s)))
     }
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
     /// A time that has to be there.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn moment(&mut self) -> Result<UnixSeconds, DamagedBytes> {
         self.time()?.ok_or_else(|| DamagedBytes("a time is missing".to_owned()))
     }
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
     /// Reads hours of a horizon.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn hours(&mut self) -> Result<HorizonHours, DamagedBytes> {
         HorizonHours::new(u64::from(self.u8()?)).map_err(DamagedBytes::of)
     }
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
     /// Reads a guarantee rate.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn rate(&mut self) -> Result<GuaranteeRate, DamagedBytes> {
         let rate = f64::from(self.u32()?) / f64::from(GuaranteeRate::MILLION);
         GuaranteeRate::new(rate).map_err(DamagedBytes::of)
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
     /// Reads an hour.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn hour(&mut self) -> Result<HourStart, DamagedBytes> {
         let unix_s = i64::try_from(self.u64()?).map_err(DamagedBytes::of)?;
         HourStart::from_unix_s(unix_s).map_err(DamagedBytes::of)
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
     /// Reads an amount of GPUs.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn amount(&mut self) -> Result<MilliGpus, DamagedBytes> {
         MilliGpus::from_milli(self.u64()?).map_err(DamagedBytes::of)
     }
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
     /// How many items follow; each has at least `least_bytes`, so that damage cannot ask for more memory than there is.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn count(&mut self, least_bytes: usize) -> Result<usize, DamagedBytes> {
         let count = self.u32()? as usize;
         if count * least_bytes > self.0.len() {
@@ -287,7 +287,7 @@ impl<'a> Reader<'a> {
     /// Reads a name.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn name(&mut self) -> Result<&'a str, DamagedBytes> {
         let length = usize::from(self.u8()?);
         std::str::from_utf8(self.take(length)?).map_err(DamagedBytes::of)
@@ -296,7 +296,7 @@ impl<'a> Reader<'a> {
     /// Nothing may follow.
     ///
     /// # Errors
-    /// What follows is not that.
+    /// Other bytes follow.
     pub fn end(self) -> Result<(), DamagedBytes> {
         if self.0.is_empty() {
             return Ok(());

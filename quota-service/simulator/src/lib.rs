@@ -27,6 +27,7 @@ pub mod statement;
 mod stretch;
 pub mod tally;
 pub mod timing;
+mod witness;
 pub mod world;
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use crate::predictor::{Forecasts, Oracle, Plan, PredictorKind};
 use crate::progress::Progress;
 use crate::quota::QuotaLoop;
 use crate::tally::{Sample, Summary, Tally};
+use crate::witness::Nobody;
+pub use crate::witness::Witness;
 use crate::world::{Job, World};
 use accounts::Accounts;
 use datasets::Calendar;
@@ -96,25 +98,6 @@ enum Event {
         pool: u32,
     },
     Tick,
-}
-
-/// Looks on while a world is played.
-pub trait Witness {
-    /// Quotas were renewed.
-    fn renewed(&mut self, pool: usize, at: UnixSeconds, state: &Pool);
-    /// A job was submitted, and everything started that then fits.
-    fn submitted(&mut self, job: u32, at: UnixSeconds, state: &Pool);
-    /// A job starts, for the first time or again.
-    fn started(&mut self, job: u32, at: UnixSeconds);
-}
-
-/// Nobody looks on.
-struct Nobody;
-
-impl Witness for Nobody {
-    fn renewed(&mut self, _: usize, _: UnixSeconds, _: &Pool) {}
-    fn submitted(&mut self, _: u32, _: UnixSeconds, _: &Pool) {}
-    fn started(&mut self, _: u32, _: UnixSeconds) {}
 }
 
 struct Simulation<'a> {

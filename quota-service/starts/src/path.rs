@@ -1,63 +1,22 @@
 //! One future of a pool, step by step.
 
 mod admit;
+mod runs;
 
 use crate::agenda::Agenda;
 use crate::plan::{Group, Plan, Present};
-use crate::room::{Occupants, Room};
+use crate::room::Room;
 use crate::steps::Steps;
 use forecaster::jobs::WINDOW_S;
 use placement::draw::Draw;
 use placement::policy::{Admission, Blocking};
+use runs::{Item, Run, Runs};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 use vocab::SECONDS_PER_HOUR;
 
 const NONE: u32 = u32::MAX;
-
-/// A task that waits.
-#[derive(Debug, Clone, Copy)]
-struct Item {
-    /// Among the waiting tasks of now; none for those that come later.
-    waiting: u32,
-    submitted: i64,
-    queued_s: i64,
-    /// Seconds of work, and what of it is saved; none until they are drawn.
-    work_s: Option<f32>,
-    saved_s: f32,
-}
-
-/// A task that runs, or ran.
-#[derive(Debug, Clone)]
-struct Run {
-    /// Among the waiting tasks of now; none for others.
-    waiting: u32,
-    group: u32,
-    submitted: i64,
-    pods: Range<u32>,
-    /// Age at the time from which it is counted.
-    age_s: f32,
-    from_s: f32,
-    /// When it began within its step.
-    began_s: f32,
-    /// Work of it that was saved then.
-    saved_s: f32,
-    work_s: f32,
-    runs: bool,
-    promised: bool,
-}
-
-/// What runs, for those who look for victims.
-#[derive(Debug, Clone)]
-struct Runs(Vec<Run>);
-
-impl Occupants for Runs {
-    fn stands(&self, run: u32) -> (bool, bool) {
-        let run = &self.0[run as usize];
-        (run.runs, run.promised)
-    }
-}
 
 /// The tasks of a group that wait.
 #[derive(Debug, Clone, Default)]
