@@ -69,7 +69,7 @@ where
 
 /// A cluster, read once.
 pub struct Read {
-    /// What counts.
+    /// Counted GPUs and pods.
     pub view: View,
     /// Objects that cannot be read, wholly or in part.
     pub faults: Vec<FactFault>,

@@ -1,4 +1,4 @@
-//! What earlier forecasts of starts were worth, and how that moves the next ones.
+//! The worth of earlier forecasts of starts, and how it moves the next ones.
 //!
 //! Each forecast is held against the start that it was about: the level of its distribution at which the task started. Right
 //! forecasts have levels spread evenly from 0 to 1. The p-quantile of a forecast becomes the one at the p-quantile of the
@@ -29,7 +29,7 @@ const HALF_LIFE_S: f64 = 2.0 * 86_400.0;
 const MOST_OF_AN_HOUR: f64 = 2.0;
 /// How far forecasts of other waits count: as a Gaussian of so much in the logarithm of the median.
 const ALIKE_WIDTH: f64 = 1.0;
-/// Medians are told apart by so much in their logarithm.
+/// Medians are distinguished in steps of so much in their logarithm.
 const MEDIAN_STEP: f64 = 0.25;
 /// Below so many scored forecasts coverage is not known.
 pub const LEAST_SCORED: usize = 20;

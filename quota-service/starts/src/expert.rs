@@ -1,4 +1,4 @@
-//! What is known of a pool's starts: its jobs, its quotas, and how earlier forecasts fared.
+//! Knowledge of a pool's starts: its jobs, its quotas, and how earlier forecasts fared.
 
 use crate::calibration::{Calibration, Corrections, Coverage};
 use crate::facts::{Ask, PoolFacts};
@@ -67,7 +67,7 @@ pub struct Forecast {
     pub starts: Starts,
     /// As the futures have it.
     pub raw: Starts,
-    /// What is not known.
+    /// A gap in what is known.
     pub doubts: Vec<Doubt>,
 }
 
@@ -81,7 +81,7 @@ pub struct Ends {
     pub ends: Starts,
 }
 
-/// The jobs of a pool, and the calibration of what is said of their starts.
+/// The jobs of a pool, and the calibration of the forecasts of their starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StartExpert {
     pub(crate) memory: JobMemory,
@@ -97,7 +97,7 @@ impl StartExpert {
             for run in &facts.running {
                 calibration.started(&run.task, run.since);
             }
-            // Whatever started and ended in between was not seen.
+            // A task that started and ended in between was not seen.
             calibration.forget(|task| !waiting.contains(task));
         }
     }

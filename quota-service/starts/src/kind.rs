@@ -3,7 +3,7 @@
 use placement::pool::Request;
 use vocab::{HorizonHours, TaskClass};
 
-/// What decides, beside its size, how a task is admitted.
+/// The traits that decide, beside its size, how a task is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// HP or spot.

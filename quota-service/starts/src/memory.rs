@@ -87,7 +87,7 @@ impl JobMemory {
 
     /// Seconds of work that all runs of a waiting task saved.
     pub(crate) fn saved_s(&self, one: &WaitFacts) -> i64 {
-        // Whoever waited when the pool was seen last did not run then.
+        // A task that waited when the pool was seen last did not run then.
         let ran = self.margins.seen_at.is_none_or(|seen| one.queued >= seen);
         let ran = || self.work.get(&one.task).filter(|_| ran).map(|known| known.all_s());
         self.saved_s.get(&one.task).copied().or_else(ran).unwrap_or(0)

@@ -27,7 +27,7 @@ struct Line {
     later: BinaryHeap<Reverse<(i64, u32)>>,
 }
 
-/// What changes in a future.
+/// The changing part of a future.
 #[derive(Debug, Clone)]
 struct State {
     room: Room,
@@ -120,7 +120,7 @@ impl<'a> Path<'a> {
         path
     }
 
-    /// What runs now, and what rests.
+    /// Begins with the tasks that run now, and those that rest.
     fn begin(&mut self) {
         let plan = self.plan;
         for (number, (present, run)) in plan.running.iter().zip(&plan.facts.running).enumerate() {

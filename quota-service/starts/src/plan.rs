@@ -115,7 +115,7 @@ pub struct Flow<'a> {
     pub groups: Vec<u32>,
 }
 
-/// What all paths share.
+/// The part that all paths share.
 pub struct Plan<'a> {
     pub facts: &'a PoolFacts,
     pub strata: Strata,

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_stay_in_order_of_their_gpus_whatever_comes_and_goes() {
+    fn nodes_stay_in_order_of_their_gpus_as_runs_come_and_go() {
         let mut ranked = Ranked::new(vec![0, 8, 3, 3, 5], &[true, true, true, true, false]);
         for turn in 0..400_u32 {
             let (node, gpus) = (turn * 7 % 5, (turn * 3 % 4) as u8);

@@ -18,7 +18,7 @@ pub struct Pod {
     next: u32,
 }
 
-/// What a future knows of a run that may have to go.
+/// Knowledge of a future of a run that may have to go.
 pub trait Occupants {
     /// Whether it runs; and whether inside a guarantee.
     fn stands(&self, run: u32) -> (bool, bool);
@@ -148,7 +148,7 @@ impl Room {
         true
     }
 
-    /// What was just taken for spot is as it was before.
+    /// GPUs just taken for spot are as they were before.
     pub fn give_back(&mut self, size: Size, pods: std::ops::Range<u32>) {
         if size.gpus == 0 {
             self.give(size, pods, false);

@@ -1,7 +1,7 @@
 //! Watches of kinds that may be served or not, in the newest version that we read.
 
 use super::objects::{Event, follow};
-use super::served::{ListFault, Wanted, served, told};
+use super::served::{ListFault, Wanted, in_words, served};
 use super::watch::Shared;
 use crate::view::View;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -117,7 +117,7 @@ async fn found<K: Counted>(client: &Client, lists: &Lists, is_known: &mut bool) 
             }
             Err(fault) => {
                 if standing.begins("") {
-                    let fault = told(&fault);
+                    let fault = in_words(&fault);
                     tracing::warn!(
                         resource,
                         fault,

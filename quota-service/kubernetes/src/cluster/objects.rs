@@ -4,7 +4,7 @@
 //! would look broken until one of them does, and a connection that died silently would look well for five minutes. Its pauses grow to
 //! 30 s; here they end at 5 s.
 
-use super::served::told;
+use super::served::in_words;
 use futures_util::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Error, Resource};
@@ -138,7 +138,7 @@ where
         let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };
         let late = |_| broken(format!("no answer to a list within {} s", ANSWERS_WITHIN.as_secs()));
         let page = timeout(ANSWERS_WITHIN, api.list(&params)).await.map_err(late)?;
-        let page = page.map_err(|fault| broken(told(&fault)))?;
+        let page = page.map_err(|fault| broken(in_words(&fault)))?;
         page.items.into_iter().for_each(|object| tell(Event::InitApply(object)));
         token = page.metadata.continue_.filter(|token| !token.is_empty());
         if token.is_none() {
@@ -167,7 +167,7 @@ where
             return Err(broken(&version, format!("no answer to a watch within {} s", pace.begins.as_secs())));
         }
         Ok(Err(fault)) if is_expired(&fault) => return Ok(Next::List),
-        Ok(Err(fault)) => return Err(broken(&version, told(&fault))),
+        Ok(Err(fault)) => return Err(broken(&version, in_words(&fault))),
         Ok(Ok(events)) => events,
     };
     let began = Instant::now();
@@ -194,7 +194,7 @@ where
             Some(Ok(WatchEvent::Bookmark(bookmark))) => seen(&bookmark.metadata.resource_version),
             Some(Ok(WatchEvent::Error(status))) if status.code == EXPIRED => return Ok(Next::List),
             Some(Ok(WatchEvent::Error(status))) => return Err(broken(&version, status.message)),
-            Some(Err(fault)) => return Err(broken(&version, told(&fault))),
+            Some(Err(fault)) => return Err(broken(&version, in_words(&fault))),
         }
         *alive = Instant::now();
         pauses.reset();

@@ -28,14 +28,14 @@ pub enum ListFault {
 }
 
 impl ListFault {
-    /// What kube answers, in the words of the API server where it has answered.
+    /// An error of kube, in the words of the API server where it has answered.
     #[must_use]
     pub fn of(resource: &'static str, fault: &kube::Error) -> Self {
         match fault {
             kube::Error::Api(status) if matches!(status.code, 401 | 403) => {
                 Self::Refused { resource, code: status.code, message: status.message.clone() }
             }
-            fault => Self::Failed { resource, detail: told(fault) },
+            fault => Self::Failed { resource, detail: in_words(fault) },
         }
     }
 
@@ -50,7 +50,7 @@ impl ListFault {
 
 /// A fault with its causes; of an answer of the API server its status and its words, once.
 #[must_use]
-pub fn told(fault: &kube::Error) -> String {
+pub fn in_words(fault: &kube::Error) -> String {
     match fault {
         kube::Error::Api(status) => format!("HTTP {}: {}", status.code, status.message),
         fault => chain(fault),

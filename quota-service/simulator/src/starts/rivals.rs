@@ -52,7 +52,7 @@ impl Waits {
     }
 }
 
-/// What running and waiting tasks state of their time.
+/// Stated times of running and waiting tasks.
 pub struct Plans<'a> {
     duration_s: BTreeMap<&'a TaskId, i64>,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use vocab::{TaskClass, UnixSeconds};
 
-/// Who answers, in the order of the answers.
+/// Answerers, in the order of the answers.
 pub const METHODS: [&str; 6] =
     ["forecast", "forecast-raw", "plan-requested", "plan-exact", "class-mean", "class-quantiles"];
 

@@ -35,7 +35,7 @@ pub(super) struct Run {
     pub(super) promised: bool,
 }
 
-/// What runs, for those who look for victims.
+/// Running tasks, for those who look for victims.
 #[derive(Debug, Clone)]
 pub(super) struct Runs(pub(super) Vec<Run>);
 

@@ -174,7 +174,7 @@ fn spot_at_will_that_is_counted_apart_takes_nothing_from_promised_spot() {
 }
 
 #[test]
-fn a_pool_without_an_offer_is_told_from_one_whose_offer_is_none() {
+fn a_pool_without_an_offer_is_distinguished_from_one_whose_offer_is_none() {
     let view = view(&[("A100", 16), ("H800", 8)]);
     let flavors = "a=A100,h=H800,l=L40".parse::<crate::config::Flavors>().unwrap().0;
     let offered = |pools: &[(&str, u32)]| {
