@@ -182,17 +182,9 @@ impl<'a> Plan<'a> {
             Present { group: number(one.kind, one.size), lasting, age_s, saved_s }
         });
         let waiting: Vec<Present<'a>> = waiting.collect();
-        let mut queues = vec![Vec::new(); groups.len()];
-        for (place, one) in waiting.iter().enumerate().filter(|(place, _)| facts.waiting[*place].rests_s <= 0) {
-            queues[one.group as usize].push(place as u32);
-        }
-        let flow = |(kind, arrivals): &'a (Kind, Arrivals<'a>)| {
-            let size = |milli: i64| Size::of_milli(milli.unsigned_abs(), facts.node_gpus);
-            let groups = arrivals.all().iter().map(|job| numbers[&(*kind, size(job.gpus_milli))]).collect();
-            Flow { arrivals, groups }
-        };
+        let queues = queues(facts, &waiting, groups.len());
         let begins = begins(facts, arrivals, &strata, &mut draw);
-        let flows = arrivals.iter().map(flow).collect();
+        let flows = arrivals.iter().map(|of_kind| flow(facts, of_kind, &numbers)).collect();
         let blocks = blocks(&groups);
         Self {
             facts,
@@ -210,6 +202,26 @@ impl<'a> Plan<'a> {
             paces,
         }
     }
+}
+
+/// The places of the waiting tasks that do not rest, by group.
+fn queues(facts: &PoolFacts, waiting: &[Present<'_>], groups: usize) -> Vec<Vec<u32>> {
+    let mut queues = vec![Vec::new(); groups];
+    for (place, one) in waiting.iter().enumerate().filter(|(place, _)| facts.waiting[*place].rests_s <= 0) {
+        queues[one.group as usize].push(place as u32);
+    }
+    queues
+}
+
+/// The arrivals of a kind, with the group of each.
+fn flow<'a>(
+    facts: &PoolFacts,
+    (kind, arrivals): &'a (Kind, Arrivals<'a>),
+    numbers: &BTreeMap<(Kind, Size), u32>,
+) -> Flow<'a> {
+    let size = |milli: i64| Size::of_milli(milli.unsigned_abs(), facts.node_gpus);
+    let groups = arrivals.all().iter().map(|job| numbers[&(*kind, size(job.gpus_milli))]).collect();
+    Flow { arrivals, groups }
 }
 
 impl Plan<'_> {
