@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Longest part of what a program prints on stderr that is repeated.
 const MOST_WORDS: usize = 500;
-/// A write may last so long beyond the time limit, where nobody is left to end it.
+/// Time beyond the limit after which `timeout` ends a write of a program that was killed.
 const WRITE_BEYOND: Duration = Duration::from_millis(500);
 /// Between two looks at whether a program has ended.
 const LOOKS_EACH: Duration = Duration::from_millis(5);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_month_is_refused_with_what_was_expected() {
+    fn a_wrong_month_is_refused_with_the_expected_form() {
         for wrong in ["2026", "2026-13", "2026-00", "26-11", "2026-1", "2026-+1", "3000-01", "2026-11-01", ""] {
             let fault = Month::parse(wrong).unwrap_err().to_string();
             assert!(fault.contains("expected YYYY-MM"), "{fault}");

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_by_itself_is_unavailable_and_a_bad_request_bad_data() {
+    fn a_passing_fault_is_unavailable_and_a_bad_request_bad_data() {
         let refused = |status| ClientError::Refused {
             url: "http://x/v1/pools".to_owned(),
             status,

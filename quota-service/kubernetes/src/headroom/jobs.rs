@@ -49,36 +49,9 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::view::facts::{NodeFacts, Reading, Uid};
+    use crate::view::fixture;
     use placement::Policy;
-    use vocab::{ClusterName, NodeId, Organization};
-
-    fn pod(number: u128, gpus: u32, share_milli: u16) -> PodFacts {
-        let name = format!("pod-{number}");
-        PodFacts {
-            uid: Uid(number),
-            namespace: "team-a".into(),
-            name,
-            gpus,
-            class: TaskClass::Hp,
-            guarantee: None,
-            organization: Organization::parse("team-a").unwrap(),
-            priority: 0,
-            gpu_model: None,
-            node: Some(NodeId::parse("n1").unwrap()),
-            life: Life::Runs,
-            created: UnixSeconds::new(0),
-            bound: None,
-            saved: None,
-            is_going: false,
-            disruption: None,
-            is_announced: false,
-            ready_for: None,
-            is_at_will: false,
-            workload: None,
-            share_milli,
-            gangs: Vec::new(),
-        }
-    }
+    use vocab::{ClusterName, NodeId};
 
     #[test]
     fn jobs_have_their_parts_of_gpus_and_one_without_any_is_none() {
@@ -95,7 +68,8 @@ mod tests {
         };
         view.set_node(node, UnixSeconds::new(0));
         for (number, gpus, share_milli) in [(1, 2, 0), (2, 1, 250), (3, 0, 0)] {
-            view.set_pod(pod(number, gpus, share_milli), UnixSeconds::new(0));
+            let pod = fixture::pod(Uid(number), gpus, TaskClass::Hp, Some("n1"));
+            view.set_pod(PodFacts { share_milli, ..pod }, UnixSeconds::new(0));
         }
         let jobs = hp_jobs(&view).remove(&model).unwrap().unwrap();
         let amounts: Vec<_> = jobs.iter().map(|job| job.gpus_milli).collect();

@@ -3,8 +3,9 @@
 use super::quota::{quota_text, what_if_text};
 use super::verdict::Verdict;
 use crate::view::facts::{Life, PodFacts, Uid};
+use crate::view::fixture;
 use serde_json::json;
-use vocab::{HorizonHours, Organization, TaskClass, UnixSeconds};
+use vocab::{HorizonHours, TaskClass};
 use wire::PoolSummary;
 
 fn pool(stage: &str) -> PoolSummary {
@@ -20,28 +21,9 @@ fn pool(stage: &str) -> PoolSummary {
 
 fn pod(gpus: u32, hours: u64) -> PodFacts {
     PodFacts {
-        uid: Uid(1),
-        namespace: "team-a".into(),
         name: "train-0".into(),
-        gpus,
-        share_milli: 0,
-        class: TaskClass::Spot,
         guarantee: HorizonHours::new(hours).ok(),
-        organization: Organization::parse("team-a").unwrap(),
-        priority: 0,
-        gpu_model: None,
-        node: None,
-        life: Life::Waits,
-        created: UnixSeconds::new(0),
-        bound: None,
-        saved: None,
-        is_going: false,
-        disruption: None,
-        is_announced: false,
-        ready_for: None,
-        is_at_will: false,
-        workload: None,
-        gangs: Vec::new(),
+        ..fixture::pod(Uid(1), gpus, TaskClass::Spot, None)
     }
 }
 

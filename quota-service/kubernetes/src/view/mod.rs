@@ -5,6 +5,8 @@
 
 mod claimed;
 pub mod facts;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod ganged;
 mod large;
 mod outcomes;

@@ -33,28 +33,10 @@ fn node(name: &str, of: &str, gpus: u32) -> NodeFacts {
 
 fn pod(number: u128, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts {
     PodFacts {
-        uid: Uid(number),
-        namespace: "team-a".into(),
         name: format!("pod-{number}"),
-        gpus,
-        class,
-        guarantee: None,
-        organization: Organization::parse("team-a").unwrap(),
-        priority: 0,
-        gpu_model: None,
-        node: on.map(|name| NodeId::parse(name).unwrap()),
-        life: if on.is_some() { Life::Runs } else { Life::Waits },
         created: at(0),
         bound: on.map(|_| at(0)),
-        saved: None,
-        is_going: false,
-        disruption: None,
-        is_announced: false,
-        ready_for: None,
-        is_at_will: false,
-        workload: None,
-        share_milli: 0,
-        gangs: Vec::new(),
+        ..fixture::pod(Uid(number), gpus, class, on)
     }
 }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::cluster::watch::Shared;
 use crate::headroom::Offer;
 use crate::view::facts::{Life, NodeFacts, Uid};
+use crate::view::fixture;
 use placement::{Limit, Policy, Stage};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -34,28 +35,11 @@ fn number(uid: u64) -> Uid {
 
 fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>, since: i64) -> PodFacts {
     PodFacts {
-        uid,
         namespace: "team-b".into(),
-        name: "pod".into(),
-        gpus,
-        class,
-        guarantee: None,
         organization: Organization::parse("team-b").unwrap(),
-        priority: 0,
-        gpu_model: None,
-        node: on.map(|name| NodeId::parse(name).unwrap()),
-        life: if on.is_some() { Life::Runs } else { Life::Waits },
         created: at(since),
         bound: on.map(|_| at(since)),
-        saved: None,
-        is_going: false,
-        disruption: None,
-        is_announced: false,
-        ready_for: None,
-        is_at_will: false,
-        workload: None,
-        share_milli: 0,
-        gangs: Vec::new(),
+        ..fixture::pod(uid, gpus, class, on)
     }
 }
 
