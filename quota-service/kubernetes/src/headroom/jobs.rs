@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::view::facts::{NodeFacts, Reading, Uid};
-    use crate::view::fixture;
+    use crate::view::tests::fixture;
     use placement::Policy;
     use vocab::{ClusterName, NodeId};
 

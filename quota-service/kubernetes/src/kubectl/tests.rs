@@ -3,7 +3,7 @@
 use super::quota::{quota_text, what_if_text};
 use super::verdict::Verdict;
 use crate::view::facts::{Life, PodFacts, Uid};
-use crate::view::fixture;
+use crate::view::tests::fixture;
 use serde_json::json;
 use vocab::{HorizonHours, TaskClass};
 use wire::PoolSummary;

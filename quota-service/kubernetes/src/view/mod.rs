@@ -5,15 +5,13 @@
 
 mod claimed;
 pub mod facts;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod ganged;
 mod large;
 mod outcomes;
 mod peaks;
 mod pool;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod uid;
 
 pub use claimed::{ClaimChange, SeenPod};

@@ -1,5 +1,7 @@
 //! A cluster, change by change.
 
+pub mod fixture;
+
 use super::facts::{Life, NodeFacts, PodFacts, Reading, Uid};
 use super::*;
 use crate::config::Config;

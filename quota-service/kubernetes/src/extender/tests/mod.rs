@@ -6,7 +6,7 @@ use super::*;
 use crate::cluster::watch::Shared;
 use crate::headroom::Offer;
 use crate::view::facts::{Life, NodeFacts, Uid};
-use crate::view::fixture;
+use crate::view::tests::fixture;
 use placement::{Limit, Policy, Stage};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,6 +1,6 @@
 //! Facts of pods for tests.
 
-use super::facts::{Life, PodFacts, Uid};
+use crate::view::facts::{Life, PodFacts, Uid};
 use vocab::{NodeId, Organization, TaskClass, UnixSeconds};
 
 /// A pod of `team-a` without a guarantee: it runs on a node since its creation at time 0, or waits.
