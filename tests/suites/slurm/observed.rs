@@ -116,7 +116,8 @@ fn the_accounting_of_a_real_slurm_becomes_usage_by_the_program_and_by_a_saved_fi
     records.push(later);
     std::fs::write(folder.path().join("sacct.json"), document.to_string()).unwrap();
     let file = folder.path().join("sacct.json").to_str().unwrap().to_owned();
-    let hour = vocab::UnixSeconds::new(now).hour().unwrap().to_string();
+    // The jobs may have run just before a full hour, and this is read just after it.
+    let hour = vocab::UnixSeconds::new(now - vocab::SECONDS_PER_HOUR).hour().unwrap().to_string();
     let own = ["ingest", "--format", "slurm", &file, "--cluster", "earth", "--from", &hour, "--json", "--database"];
     let summary = tests::program("datasets", &[&own[..], &[&database("file")]].concat()).json();
     assert_eq!(
