@@ -272,7 +272,7 @@ mod tests {
             &[(4, 10)],
             1_000_000,
             &expect![[r#"
-            Q_4h = 70.000, available 70.000: 70.000 GPUs stay free of HP demand with the guarantee rate; 30.000 GPUs are reserved ahead: no promise reaches into a window
+            Q_4h = 70.000, available 70.000: 70.000 GPUs stay free of HP demand with the guarantee rate; 30.000 GPUs are reserved: no promise reaches into a window
         "#]],
         );
         check(
@@ -280,7 +280,7 @@ mod tests {
             &[(4, 10)],
             2_000_000,
             &expect![[r#"
-            Q_4h = 70.000, available 70.000: 70.000 GPUs stay free of HP demand with the guarantee rate; eta is 2; 30.000 GPUs are reserved ahead: no promise reaches into a window
+            Q_4h = 70.000, available 70.000: 70.000 GPUs stay free of HP demand with the guarantee rate; eta is 2; 30.000 GPUs are reserved: no promise reaches into a window
         "#]],
         );
     }

@@ -174,7 +174,7 @@ impl fmt::Display for Reason {
                 "no fresh state was reported: idle GPUs are capacity less the latest demand, spot GPUs count as none",
             ),
             Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
-            Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved ahead: no promise reaches into a window"),
+            Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
             Self::ColdStart { organizations } => {
                 write!(f, "{organizations} organizations are new to the model and forecast by their peak")
