@@ -11,6 +11,7 @@ mod node;
 mod overrides;
 mod pool;
 mod rate;
+mod reservations;
 mod task;
 mod time;
 mod topology;
@@ -27,6 +28,7 @@ pub use node::Node;
 pub use overrides::{Override, OverrideId, OverrideKind};
 pub use pool::{CapacityRow, Outcome, OutcomeKind, PlacedBy, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
+pub use reservations::{Repeats, Reservation, ReservationId, ReservedWindow, Weekday};
 pub use task::{Task, TaskClass, TaskError};
 pub use time::{
     HOURS_PER_DAY, HOURS_PER_WEEK, HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_DAY, SECONDS_PER_HOUR,
