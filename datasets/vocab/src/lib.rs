@@ -4,6 +4,7 @@
 //! [`MilliGpus`] is never negative, a [`DemandForecast`] holds no NaN. The crate knows no I/O, no SQL, no serde.
 
 mod amount;
+mod count;
 mod forecast;
 mod ids;
 mod job;
@@ -18,6 +19,7 @@ mod topology;
 mod usage;
 
 pub use amount::{AmountError, LEAST_STDDEV_GPUS, MilliGpus};
+pub use count::{Count, count, gpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
 pub use ids::{
     CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,

@@ -150,10 +150,13 @@ impl fmt::Display for Refusal {
             ),
             Self::FitsNever { gpus, pods } => {
                 let each = match gpus {
-                    GpuRequest::Whole(gpus) => format!("{gpus} GPUs"),
+                    GpuRequest::Whole(gpus) => vocab::gpus(gpus).to_string(),
                     GpuRequest::Share(milli) => format!("0.{milli:03} of a GPU"),
                 };
-                write!(f, "{pods} pods of {each} do not fit even if the pool were empty: too few nodes are that large")
+                {
+                    let pods = vocab::count(pods, "pod");
+                    write!(f, "no room for {pods} of {each} even if the pool were empty: too few nodes are that large")
+                }
             }
             Self::NothingIdle { asked } => write!(f, "{asked} GPUs do not fit on what is idle now"),
             Self::HeldByHp { asked } => {

@@ -176,9 +176,7 @@ impl fmt::Display for Reason {
             Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
             Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
-            Self::ColdStart { organizations } => {
-                write!(f, "{organizations} organizations are new to the model and forecast by their peak")
-            }
+            Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,
                 "the model has learned from hours until {until}, these among them: the forecast shows what it remembers, \
@@ -186,8 +184,9 @@ impl fmt::Display for Reason {
             ),
             Self::ForecastEndsEarly { steps, horizon } => write!(
                 f,
-                "the promise covers {steps} hours of the clock and the model forecasts {horizon}: its last step stands \
-                 for the rest; train a longer horizon"
+                "the promise covers {} of the clock and the model forecasts {horizon}: its last step stands \
+                 for the rest; train a longer horizon",
+                vocab::count(steps, "hour")
             ),
             Self::RateNotSupported { hours, rate, supported_ppm } => write!(
                 f,
@@ -203,6 +202,11 @@ impl fmt::Display for Reason {
             }
         }
     }
+}
+
+fn cold_start(organizations: usize) -> String {
+    let new = vocab::count(organizations, "organization").verb("is", "are");
+    format!("{new} new to the model and forecast by the highest hour")
 }
 
 /// Hours of demand in which so many promises follow one another that one of them may break.

@@ -180,7 +180,10 @@ pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorEr
 
 pub(crate) fn warn_of_left_out(world: &World) {
     if let Some((task, why)) = world.left_out.first() {
-        print_notice(format_args!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len()));
+        print_notice(format_args!(
+            "warning: {} left out, the first one {task}: {why}",
+            vocab::count(world.left_out.len(), "job").verb("is", "are")
+        ));
     }
 }
 
