@@ -50,6 +50,7 @@ mod prices;
 mod problem;
 mod reports;
 mod snapshot;
+mod start;
 mod statement;
 mod statement_csv;
 mod strict;
@@ -100,6 +101,10 @@ pub use reports::{
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
+};
+pub use start::{
+    Deadline, MomentBody, PriceBody, PriceList, PriceQuestion, StartAnswer, StartBody, StartCoverageBody,
+    StartIntervalBody, StartQuestion, StartSpanBody, StartedByBody,
 };
 pub use statement::{
     ChargesBody, CostsBody, GpuHoursBody, PoolGpuHoursBody, PromiseCountsBody, StatementAnswer, StatementLine,

@@ -24,6 +24,7 @@ mod quotas;
 mod runs;
 mod settings;
 mod sizes;
+mod starts;
 mod statements;
 mod store;
 mod tokens;

@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 65] = [
+const REMEDIES: [(&str, &str); 71] = [
     ("at_bound", "widen eta_least and eta_most of the pool's settings, or leave it"),
     ("bad-body", "correct the fields that `errors` names"),
     ("bad-path", "percent-encode the name"),
@@ -9,14 +9,17 @@ const REMEDIES: [(&str, &str); 65] = [
     ("bad-query", "correct the argument that `detail` names"),
     ("bad-settings", "correct the setting that `detail` names"),
     ("bad-token", "ask an admin for a new token, and put it into api_token_file"),
+    ("beyond_horizon", "ask again later, or ask for fewer GPUs or a shorter guarantee"),
     ("bound_learns", "nothing is to be done: promises that end move the bound"),
     ("cold_start", "wait three days of usage: a new organization is bounded by its peak until then"),
     ("conservative", "find out why the quotas are not renewed: nothing new is promised until they are"),
     ("deferred", "wait until the time that `detail` names, or until GPUs fall idle"),
     ("demand_above_capacity", "wait until high-priority demand falls, or add capacity"),
     ("demand_may_fill_pool", "ask for a shorter guarantee, or run at will"),
+    ("elastic_tasks", "nothing is to be done: take the start as rough"),
     ("estimated", "have the scheduler report the state of the pool, so that held and idle GPUs are known"),
     ("few_broken_long_waits", "nothing is to be done: eta has been raised"),
+    ("few_jobs", "wait until more tasks of the class have ended, or take the start as rough"),
     ("few_outcomes", "wait until more promises have ended"),
     ("fits_never", "ask for fewer GPUs or pods, or add nodes"),
     ("forbidden", "ask an admin for a token with another role or scope"),
@@ -39,6 +42,7 @@ const REMEDIES: [(&str, &str); 65] = [
     ("not-the-writer", "try again in a second: another replica takes over"),
     ("not-written", "try again in a second: nothing was done"),
     ("not_aligned", "ask for an affinity that is no condition, or wait"),
+    ("not_calibrated", "wait until more forecasts have been compared with a start, or take the interval as rough"),
     ("not_renewed", "find out why the quota is not renewed; the last one stands for a while"),
     ("nothing_idle", "wait until GPUs fall idle: spot evicts nobody"),
     ("over_committed", "submit nothing new: more is promised than the quota allows by now"),
@@ -57,6 +61,7 @@ const REMEDIES: [(&str, &str); 65] = [
     ("store-unavailable", "try again in some seconds: the database does not answer"),
     ("task-differs", "choose another id: a task of this id has another request"),
     ("task-state", "read the task first: the request does not fit its state"),
+    ("timed_policy", "nothing is to be done: take the start as rough"),
     ("too-many", "send fewer requests a second"),
     ("unavailable", "check that quota-service runs and that the setting api is its URL"),
     ("unknown-cluster", "choose a cluster of `known`"),
@@ -64,6 +69,7 @@ const REMEDIES: [(&str, &str); 65] = [
     ("unknown-organization", "choose an organization of `known`"),
     ("unknown-pool", "choose a pool of `known`, or call the tool pools"),
     ("unknown-task", "check the id and the pool"),
+    ("unknown_arrivals", "wait until the pool was watched for longer, or take the start as the earliest"),
     ("virtual-clock", "ask a service on the real clock: tasks are not placed under a virtual one"),
     ("which-pool", "name cluster and gpu_model: the tool pools lists them"),
     ("within_target", "nothing is to be done: as many promises are kept as were to be"),
