@@ -59,7 +59,7 @@ impl Known {
             }
             self.expected.insert(task, expected);
         }
-        // What moved most comes first; names decide among equals.
+        // The largest move comes first; names decide among equals.
         moved.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
         moved.truncate(MOST_ANNOUNCED);
         let body = |(_, task): (i64, TaskId)| {

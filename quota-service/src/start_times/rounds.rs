@@ -9,7 +9,7 @@ use store::StoreError;
 use vocab::PoolId;
 
 const ROUND: Duration = Duration::from_mins(1);
-/// What was learned is stored once in so many seconds: what is lost of it is observed again.
+/// Knowledge is stored once in so many seconds: lost minutes are observed again.
 const SAVED_EVERY_S: i64 = 300;
 
 /// Never returns.
