@@ -87,7 +87,8 @@ pub fn nodes_of(pool: &Pool, running: &Running) -> Vec<String> {
     nodes
 }
 
-fn queued() -> ReasonBody {
+/// The reason of a task that other tasks come before.
+pub fn queued() -> ReasonBody {
     ReasonBody { code: "queued".to_owned(), detail: "its turn comes with the next change of the pool".to_owned() }
 }
 
@@ -179,6 +180,7 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         updated: record.updated.to_string(),
         shadow: *is_shadow,
         detail: detail(record),
+        start: None,
     }
 }
 

@@ -8,7 +8,7 @@ use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resiz
 use std::collections::BTreeMap;
 use store::{AccountedDay, AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
 use vocab::{Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
-use wire::{DayRecord, EventBody, EventKindBody, FactRecord, LimitRecord, TaskRun};
+use wire::{DayRecord, EventBody, EventKindBody, FactRecord, LimitRecord, StartSpanBody, TaskRun};
 
 /// Facts of one instant with their events.
 struct Open {
@@ -158,6 +158,15 @@ impl<'a> Draft<'a> {
             places: Vec::new(),
             nodes: Vec::new(),
             limits: Vec::new(),
+            start: None,
+        }
+    }
+
+    /// Announces the expected starts of tasks that still wait.
+    pub fn moved(&mut self, pool: &Pool, moved: Vec<(TaskId, StartSpanBody)>) {
+        for (task, start) in moved.into_iter().filter(|(task, _)| pool.waiting_task(task).is_some()) {
+            let event = self.event(pool, EventKindBody::EtaMoved);
+            self.announce(pool.now(), EventBody { task: Some(task.to_string()), start: Some(start), ..event });
         }
     }
 

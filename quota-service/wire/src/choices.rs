@@ -280,6 +280,8 @@ choice! {
         NodeLost = "node_lost",
         /// The quotas of the pool changed.
         QuotaChanged = "quota_changed",
+        /// A waiting task is expected to start much earlier or later than before.
+        EtaMoved = "eta_moved",
     }
 }
 

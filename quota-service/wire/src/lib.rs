@@ -51,6 +51,7 @@ mod problem;
 mod reports;
 mod reservations;
 mod snapshot;
+mod start;
 mod statement;
 mod statement_csv;
 mod strict;
@@ -103,6 +104,10 @@ pub use reservations::{RepeatsBody, ReservationBody, ReservationList, Reservatio
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
+};
+pub use start::{
+    Deadline, MomentBody, PriceBody, PriceList, PriceQuestion, StartAnswer, StartBody, StartCoverageBody,
+    StartIntervalBody, StartQuestion, StartSpanBody, StartedByBody,
 };
 pub use statement::{
     ChargesBody, CostsBody, GpuHoursBody, PoolGpuHoursBody, PromiseCountsBody, StatementAnswer, StatementLine,

@@ -46,6 +46,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "placement",
             "prometheus",
             "serving",
+            "starts",
             "store",
             "vocab",
             "wire",

@@ -25,6 +25,7 @@ mod reservations;
 mod runs;
 mod settings;
 mod sizes;
+mod starts;
 mod statements;
 mod store;
 mod tokens;
