@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 71] = [
+const REMEDIES: [(&str, &str); 77] = [
     ("at_bound", "widen eta_least and eta_most of the pool's settings, or leave it"),
     ("bad-body", "correct the fields that `errors` names"),
     ("bad-path", "percent-encode the name"),
