@@ -60,6 +60,12 @@ pub enum PublishError {
         /// Limits that were written.
         written: String,
     },
+    /// A write failed, and what it would have raised waits for its turn again.
+    #[error("a higher limit could not be written: it is tried again {after_s} s after it was wanted again")]
+    Unwritten {
+        /// `raise_after_s`.
+        after_s: u64,
+    },
     /// The lease ended during the round.
     #[error("the lease has ended: another connector may write")]
     Lease,
@@ -113,6 +119,8 @@ struct Publisher {
     faults: Standing,
     /// Last message of the log on lowered limits.
     lowered: String,
+    /// When a write failed last, where none has succeeded since.
+    unwritten: Option<Instant>,
 }
 
 impl Publisher {
@@ -132,7 +140,7 @@ impl Publisher {
         let heartbeat = Heartbeat::new(config.heartbeat_file.get().unwrap_or(Path::new("")), config.identity());
         let (planner, pace) = (Planner::new(rules), Pace::default());
         let (faults, lowered) = (Standing::new(), String::new());
-        Self { site, config, shared, offers, lease, planner, pace, heartbeat, faults, lowered }
+        Self { site, config, shared, offers, lease, planner, pace, heartbeat, faults, lowered, unwritten: None }
     }
 
     /// A write may begin: it ends before the lease does.
@@ -157,6 +165,7 @@ impl Publisher {
         }
         let went = self.keep_in_order(&offers).await;
         self.pace.note(Instant::now(), went.is_ok());
+        let went = went.and_then(|()| self.all_written());
         metrics::gauge!("headroom_slurm_limits_in_order").set(f64::from(u8::from(went.is_ok())));
         self.faults.note(
             "",
@@ -164,6 +173,17 @@ impl Publisher {
             |fault| warn!(%fault, "limits are not as they should be: the watchdog lowers them if that lasts"),
             |over| info!(lasted_s = over.lasted_s, "limits are as they should be again"),
         );
+    }
+
+    /// A raise that failed waits again for `raise_after_s`: the rounds until then have nothing to write, and are no order.
+    fn all_written(&self) -> Result<(), PublishError> {
+        let after_s = self.config.raise_after_s;
+        let patience =
+            Duration::from_secs(2 * after_s) + Duration::from_secs(4 * self.config.publish_s.max(self.config.look_s));
+        match self.unwritten {
+            Some(at) if at.elapsed() < patience => Err(PublishError::Unwritten { after_s }),
+            _ => Ok(()),
+        }
     }
 
     fn note_heartbeat(&mut self) {
@@ -235,7 +255,12 @@ impl Publisher {
         let planned = if beats.is_ok() { planned } else { order::lower_alone(&stands, planned) };
         let mut is = stands;
         for step in steps(&is, &planned) {
-            self.write(&step, &mut is).await?;
+            let written = self.write(&step, &mut is).await;
+            self.unwritten = written.as_ref().err().map(|_| Instant::now());
+            written?;
+        }
+        if stand(&wanted.limits, &is) {
+            self.unwritten = None;
         }
         beats?;
         self.planner.wrote(&flat(&is));
@@ -317,6 +342,12 @@ pub async fn held_now(site: &Site, config: &Config) -> Result<(Counting, ByName)
     let counted = site.in_use().await?;
     let held = held::larger(&counting.held(&queue), &counted);
     Ok((counting, held))
+}
+
+/// Whether all of these limits stand.
+fn stand(wanted: &ByName, is: &ByName) -> bool {
+    let all = wanted.iter().flat_map(|(name, limits)| limits.iter().map(move |(tres, gpus)| (name, tres, gpus)));
+    all.into_iter().all(|(name, tres, gpus)| is.get(name).and_then(|is| is.get(tres)) == Some(gpus))
 }
 
 const BETWEEN: char = ' ';
