@@ -250,6 +250,18 @@ fn records_that_two_answers_share_count_once_and_a_start_replaces_its_wait() {
 }
 
 #[test]
+fn a_record_that_stands_twice_in_a_file_counts_once() {
+    let one = job(1, "COMPLETED", [0, 100, 200, 3_000]);
+    // It was running when the first answer was printed.
+    let running = job(1, "RUNNING", [0, 100, 200, NO]);
+    let again = job(1, "COMPLETED", [0, 4_000, 4_000, 5_000]);
+    let twice = history(&jobs(&[&running, &again, &one, &again]));
+    let once = history(&jobs(&[&one, &again]));
+    assert_eq!((twice.repeated, once.repeated), (2, 0));
+    assert_eq!(twice.jobs, once.jobs);
+}
+
+#[test]
 fn jobs_become_tasks_with_the_seconds_that_they_ran() {
     let read = history(&fixture("sacct-v0.0.42"));
     let found = tasks(&read, &Reading { rules: spot_rules(), ..Reading::default() }).unwrap();

@@ -245,7 +245,7 @@ impl TurnContext<'_> {
             return Decided { record, is_shadow: true };
         }
         // A task of this name exists: the decision on another one like it.
-        let (status, detail) = match pool.decide(&request.core(), request.hours) {
+        let (status, detail) = match pool.decide_on(request) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
                 let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };

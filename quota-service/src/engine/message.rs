@@ -35,7 +35,7 @@ fn teams(text: &str) -> Value {
 fn sentence(event: &EventBody) -> String {
     let task = event.task.as_deref().unwrap_or("a task");
     let by = event.by.as_deref();
-    let pods = || event.pods.map_or_else(String::new, |pods| format!(" to {pods} pods"));
+    let pods = || event.pods.map_or_else(String::new, |pods| format!(" to {}", vocab::count(pods, "pod")));
     let what = match event.kind {
         EventKindBody::Started => format!("{task} has started"),
         EventKindBody::Evicted => format!("{task} is evicted for {}", by.unwrap_or("HP")),
@@ -44,7 +44,7 @@ fn sentence(event: &EventBody) -> String {
         EventKindBody::NodeLost => format!("{task} has lost its node {}", by.unwrap_or_default()),
         EventKindBody::QuotaChanged => {
             let limit = |limit: &wire::LimitRecord| {
-                format!("{} GPUs for {} h", limit.quota_milli as f64 / 1_000.0, limit.hours)
+                format!("{} for {} h", vocab::gpus(limit.quota_milli as f64 / 1_000.0), limit.hours)
             };
             let limits: Vec<String> = event.limits.iter().map(limit).collect();
             format!("spot may hold {}", limits.join(", "))

@@ -116,6 +116,7 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
 pub fn cut(cut: &Cut, now: UnixSeconds, deadline: UnixSeconds) -> TaskCut {
     let (code, by) = match &cut.why {
         CutReason::EvictedBy { task } => (CutCodeBody::Evicted, task.to_string()),
+        CutReason::ClearedFor { organization, .. } => (CutCodeBody::Reserved, organization.to_string()),
         CutReason::Lost { node, cause: NodeLoss::Failed } => (CutCodeBody::NodeFailed, node.to_string()),
         CutReason::Lost { node, cause: NodeLoss::Drained } => (CutCodeBody::NodeDrained, node.to_string()),
     };

@@ -114,6 +114,7 @@ impl<'a> Draft<'a> {
                 Fact::NodeAdded { .. }
                 | Fact::NodeOpened { .. }
                 | Fact::NodeRemoved { .. }
+                | Fact::Cleared { .. }
                 | Fact::LimitsSet { .. } => {}
             }
         }
@@ -210,6 +211,12 @@ impl<'a> Draft<'a> {
                 events.push(EventBody { task, deadline, nodes, ..event(EventKindBody::Started) });
                 events
             }
+            Fact::Cleared { organization, victims, free } => {
+                let by = format!("the reservation of {organization}");
+                let mine =
+                    cuts.filter(|cut| victims.contains(&cut.task) && matches!(cut.why, CutReason::ClearedFor { .. }));
+                mine.map(|cut| gone(cut, EventKindBody::Evicted, by.clone(), *free)).collect()
+            }
             Fact::NodeRemoved { node, .. } => {
                 let lost = |cut: &&Cut| matches!(&cut.why, CutReason::Lost { node: of, .. } if of == node);
                 cuts.filter(lost).map(|cut| gone(cut, EventKindBody::NodeLost, node.to_string(), pool.now())).collect()
@@ -267,6 +274,9 @@ fn is_by(cut: &Cut, task: &TaskId) -> bool {
 
 /// When the GPUs of a cut run go to the task that it went for.
 fn deadline(report: &Report, cut: &Cut) -> Option<UnixSeconds> {
+    if let CutReason::ClearedFor { free, .. } = &cut.why {
+        return Some(*free);
+    }
     report.facts.iter().find_map(|fact| match fact {
         Fact::Started { task, starts, .. } if is_by(cut, task) => Some(*starts),
         _ => None,

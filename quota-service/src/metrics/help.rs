@@ -93,7 +93,7 @@ const GAUGES: [(&str, &str); 53] = [
 
 const COUNTERS: [(&str, &str); 17] = [
     ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by outcome"),
-    ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, node_failure, drain"),
+    ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, reservation, node_failure, drain"),
     ("headroom_decisions_total", "Tasks that were submitted, and tasks that were started"),
     ("headroom_preemption_cycles_total", "Tasks sent to rest after repeated evictions"),
     ("headroom_eta_moves_total", "Moves of eta, up and down"),

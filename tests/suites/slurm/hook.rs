@@ -46,7 +46,7 @@ fn a_user_reads_what_is_free_what_is_spent_and_what_else_there_is_at_submission(
     });
     let _ = slurm.try_submit(&["--account=vision", "--gres=gpu:1"], 1).unwrap();
     // 5. A fault of the hook's own lets jobs pass.
-    std::fs::write(slurm.path("quota"), "headroom-quota 1\nexpires 9999999999\nby qos\nlimit spot1h torn").unwrap();
+    std::fs::write(slurm.path("quota"), "headroom-quota 1\nexpires 9999999999\nby qos\nlimit spot1h torn\n").unwrap();
     let (_, words) = spot(&slurm, "spot1h", "gpu:a100:1").unwrap();
     assert_eq!(words, "");
     let log = std::fs::read_to_string(slurm.path("log/slurmctld.log")).unwrap();

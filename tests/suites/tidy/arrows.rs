@@ -54,7 +54,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ),
     ("serving", &["command-line"]),
     ("headroom-client", &["wire"]),
-    ("headroom", &["command-line", "headroom-client", "serving", "wire"]),
+    ("headroom", &["command-line", "headroom-client", "serving", "vocab", "wire"]),
     ("kubernetes", &["command-line", "connectors", "placement", "serving", "vocab", "wire"]),
     ("connectors", &["command-line", "headroom-client", "placement", "serving", "vocab", "wire"]),
     ("slurm", &["command-line", "connectors", "placement", "serving", "slurm-records", "vocab", "wire"]),

@@ -21,6 +21,7 @@ mod overrides;
 mod pool_states;
 mod proofs;
 mod quotas;
+mod reservations;
 mod runs;
 mod settings;
 mod sizes;

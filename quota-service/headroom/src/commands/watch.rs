@@ -68,7 +68,8 @@ async fn follow_quota(pool: &Pool, hours: u8, mut lines: Lines) -> Result<(), Fa
 
 fn quota_line(quota: &QuotaAnswer) -> String {
     let [all, held, free] = [quota.quota_gpus, quota.used_gpus, quota.available_gpus].map(gpus);
-    format!("{} {} h: {all} GPUs, {held} held, {free} free; {}", quota.computed_at, quota.hours, quota.stage)
+    let all = vocab::gpus(all);
+    format!("{} {} h: {all}, {held} held, {free} free; {}", quota.computed_at, quota.hours, quota.stage)
 }
 
 async fn follow_events(pool: &Pool, mut lines: Lines) -> Result<(), Failure> {

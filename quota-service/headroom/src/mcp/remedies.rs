@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 71] = [
+const REMEDIES: [(&str, &str); 77] = [
     ("at_bound", "widen eta_least and eta_most of the pool's settings, or leave it"),
     ("bad-body", "correct the fields that `errors` names"),
     ("bad-path", "percent-encode the name"),
@@ -32,6 +32,7 @@ const REMEDIES: [(&str, &str); 71] = [
     ("held_by_shorter_guarantee", "ask for fewer GPUs: a longer guarantee counts in the shorter ones, too"),
     ("inputs_missing", "have an operator find out why usage is missing"),
     ("inventory", "nothing is to be done: this much stays free with the guarantee rate"),
+    ("kept_for_reservation", "wait until the time that `detail` names, or choose another pool"),
     ("many_broken", "nothing is to be done: eta has been lowered"),
     ("moved_lately", "wait: eta moves again after the longest guarantee"),
     ("no-nodes", "register the nodes of the pool: PUT /v1/nodes/{id}"),
@@ -48,12 +49,16 @@ const REMEDIES: [(&str, &str); 71] = [
     ("over_committed", "submit nothing new: more is promised than the quota allows by now"),
     ("over_quota", "ask for fewer GPUs or a shorter guarantee, or run at will"),
     ("overloaded", "try again after retry_after_s"),
+    ("oversold", "choose another time or fewer GPUs: other reservations have them"),
     ("placed-outside", "submit to the scheduler that places this pool"),
+    ("promised", "choose a later begin or fewer GPUs: spot was promised them"),
     ("queued", "wait: its turn comes with the next change of the pool"),
     ("quota_conservative", "find out why the quotas are not renewed: nothing new is promised until they are"),
     ("rate_not_supported", "nothing is to be done: the guarantee rate is shown once promises have ended"),
+    ("reaches_reservation", "ask for a guarantee that ends before the time that `detail` names, or run at will"),
     ("released", "nothing is to be done: an override releases GPUs"),
     ("reserved", "nothing is to be done: an override reserves GPUs for high-priority work"),
+    ("reserved_ahead", "ask for a guarantee that ends before the window of the reservation"),
     ("rests", "wait until the time that `detail` names: it was evicted too often"),
     ("rising_would_not_help", "nothing is to be done: another limit holds the quota"),
     ("scaled_by_eta", "nothing is to be done: eta follows the promises that were kept and broken"),
@@ -63,6 +68,7 @@ const REMEDIES: [(&str, &str); 71] = [
     ("task-state", "read the task first: the request does not fit its state"),
     ("timed_policy", "nothing is to be done: take the start as rough"),
     ("too-many", "send fewer requests a second"),
+    ("too-many-reservations", "withdraw a reservation, or let one repeat"),
     ("unavailable", "check that quota-service runs and that the setting api is its URL"),
     ("unknown-cluster", "choose a cluster of `known`"),
     ("unknown-hours", "choose guarantee hours of `known`"),

@@ -112,9 +112,11 @@ impl Inputs<'_> {
 
     fn lowered_because(&self) -> String {
         let old = self.offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
-        let old: Vec<String> =
-            old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
-        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) }
+        let old = old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at));
+        let missing = self.view.pools.keys().filter(|model| !self.offers.pools.contains_key(*model));
+        let missing = missing.map(|model| format!("no quota of {model} is offered, or none that can be read"));
+        let all: Vec<String> = old.chain(missing).collect();
+        if all.is_empty() { String::new() } else { format!("Headroom does not renew: {}", all.join(", ")) }
     }
 }
 
@@ -256,6 +258,16 @@ mod tests {
         assert_eq!(case.limits(), [4, 0]);
         case.config.drain = false;
         assert_eq!(case.limits(), [12, 0]);
+    }
+
+    #[test]
+    fn limits_without_an_offer_say_so() {
+        let mut case = case(Nesting::Qos, vec![], &[(1, 20), (4, 8)]);
+        assert_eq!(case.inputs(|inputs| inputs.wanted().lowered_because), "");
+        case.offers.pools.clear();
+        let because = case.inputs(|inputs| inputs.wanted().lowered_because);
+        assert_eq!(because, "Headroom does not renew: no quota of a100 is offered, or none that can be read");
+        assert_eq!(case.limits(), [0, 0]);
     }
 
     #[test]

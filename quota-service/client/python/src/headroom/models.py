@@ -140,7 +140,7 @@ CapacitySourceBody = Literal["reported_state", "nodes", "capacity_table"]
 """The source of a pool's capacity."""
 
 
-CutCodeBody = Literal["evicted", "node_failed", "node_drained"]
+CutCodeBody = Literal["evicted", "node_failed", "node_drained", "reserved"]
 """The reason for which a run was cut."""
 
 
