@@ -227,7 +227,7 @@ pub struct StatementFlags {
 #[command(after_long_help = "Examples:\n  \
     headroom mcp --api https://headroom.example:8443 --api-token-file token\n  \
     headroom mcp --http 127.0.0.1:8090\n\n\
-    Its tools read: pools, quota, why, what_if, promises, statement. With --allow-writes also submit and cancel. Over HTTP it \
+    Its tools read: pools, quota, why, when, what_if, promises, statement. With --allow-writes also submit and cancel. Over HTTP it \
     listens on this machine alone, at /mcp.")]
 pub struct McpFlags {
     /// Address and port for streamable HTTP, of the loopback; port 0 takes a free one. Without it, stdin and stdout

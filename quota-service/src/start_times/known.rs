@@ -46,6 +46,13 @@ impl Known {
         }
     }
 
+    /// Notes a forecast that was asked for.
+    pub fn note(&mut self, task: &TaskId, now: UnixSeconds, forecast: &Forecast) {
+        let expected = Expected::of(now, forecast);
+        let announced = self.expected.get(task).map_or(expected.announced, |before| before.announced);
+        self.expected.insert(task.clone(), Expected { announced, ..expected });
+    }
+
     /// Forecasts all waiting tasks. Answers those whose median moved by at least `moved_s` (0: none), with the one that was announced.
     pub fn forecast(&mut self, facts: &PoolFacts, seed: u64, moved_s: u64) -> Vec<(TaskId, StartSpanBody)> {
         self.observe(facts);
@@ -75,7 +82,7 @@ impl Expected {
     fn of(now: UnixSeconds, forecast: &Forecast) -> Self {
         let at = |level| {
             let wait_s = forecast.starts.quantile_s(level);
-            (wait_s < f64::from(HORIZON_S)).then(|| now.plus_s(wait_s as i64))
+            (wait_s < f64::from(HORIZON_S)).then(|| now.plus_s(wait_s.ceil() as i64))
         };
         let (p50, p90) = (at(0.5), at(0.9));
         Self { at: now, p50, p90, announced: (p50, now) }

@@ -56,6 +56,7 @@ impl StartTimes {
             let forecast = forecast.ok_or_else(|| EngineError::UnknownTask { task: task.clone() })?;
             let mut known = write(&known);
             known.expert.watch(&facts, &task, &forecast);
+            known.note(&task, facts.at(), &forecast);
             let about = answer::About { pool: &of, task: Some(&task), kind, status: Some(TaskStatusBody::Waiting) };
             Ok(answer::forecast(&about, (&facts, &known.expert), &forecast, waits))
         })

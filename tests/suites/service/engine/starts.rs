@@ -75,6 +75,7 @@ async fn a_task_that_waits_has_a_start_with_the_reasons_for_which_it_may_be_off(
         known["start"]["started_by"].as_array().unwrap().iter().map(|one| number(&one["probability"])).collect();
     assert!(by.is_sorted() && by[0] < 1.0 && by[5] > 0.9, "{by:?}");
     assert_eq!(eta(&service, "fourth").await.expect(200)["start"], known["start"], "asked again, answered alike");
+    assert_eq!(task(&service, "fourth").await["start"]["p90"], known["start"]["p90"]["at"], "and listed");
 
     let _ = submit(&service, &hp("never", 8.0, 2)).await;
     let never = eta(&service, "never").await.expect(200);
