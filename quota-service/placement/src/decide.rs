@@ -170,31 +170,31 @@ impl fmt::Display for Refusal {
                 "a promise of {hours} would reach into a reserved window: at {at} it leaves {left} of {asked} GPUs; ask for \
                  a guarantee that ends before, or for none"
             ),
-            Self::NotAligned { asked, domain, why } => {
-                let place = match domain {
-                    Domain::Numa => "a NUMA node",
-                    Domain::Socket => "a socket",
-                    Domain::NvlinkIsland => "an NVLink island",
-                };
-                match why {
-                    Misaligned::Blind => write!(
-                        f,
-                        "the GPUs of a pod are to share {place}, and the policy of the pool does not look at topology: \
-                         set one that does, such as gfs-topology, or ask for best effort"
-                    ),
-                    Misaligned::Never => write!(
-                        f,
-                        "no node has so many GPUs that share {place} as far as its hardware allows, or none says its \
-                         topology: state it with the node"
-                    ),
-                    Misaligned::NotNow => {
-                        write!(
-                            f,
-                            "{asked} GPUs could be had, but those of a pod would not share {place}, as guaranteed"
-                        )
-                    }
-                }
-            }
+            Self::NotAligned { asked, domain, why } => not_aligned(f, *asked, *domain, *why),
+        }
+    }
+}
+
+/// The sentence of [`Refusal::NotAligned`].
+fn not_aligned(f: &mut fmt::Formatter<'_>, asked: MilliGpus, domain: Domain, why: Misaligned) -> fmt::Result {
+    let place = match domain {
+        Domain::Numa => "a NUMA node",
+        Domain::Socket => "a socket",
+        Domain::NvlinkIsland => "an NVLink island",
+    };
+    match why {
+        Misaligned::Blind => write!(
+            f,
+            "the GPUs of a pod are to share {place}, and the policy of the pool does not look at topology: \
+             set one that does, such as gfs-topology, or ask for best effort"
+        ),
+        Misaligned::Never => write!(
+            f,
+            "no node has so many GPUs that share {place} as far as its hardware allows, or none says its \
+             topology: state it with the node"
+        ),
+        Misaligned::NotNow => {
+            write!(f, "{asked} GPUs could be had, but those of a pod would not share {place}, as guaranteed")
         }
     }
 }

@@ -203,7 +203,7 @@ pub struct Trace {
     /// GPUs that are sold ahead: a JSON list of what POST /v1/reservations takes. HP jobs of their organizations fill each window
     #[arg(long, value_name = "FILE")]
     pub reservations: Option<PathBuf>,
-    /// What spot may have of reserved GPUs: edge, until each window begins; none, nothing at any time; unannounced, as if nobody
+    /// Use of reserved GPUs by spot: edge, until each window begins; none, nothing at any time; unannounced, as if nobody
     /// had reserved, though the jobs come
     #[arg(long, value_name = "HOW", default_value = "edge", value_parser = ["edge", "none", "unannounced"], requires = "reservations")]
     pub backfill: String,

@@ -4,8 +4,10 @@ use crate::world::{Job, World};
 use datasets::Calendar;
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::{Pool, Request};
+use placement::windows::Windows;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use vocab::{PoolId, Reservation, ReservedWindow, TaskClass, TaskId, UnixSeconds};
+use vocab::{Organization, PoolId, Reservation, ReservedWindow, TaskClass, TaskId, UnixSeconds};
 use wire::ReservationRequest;
 
 /// Why a file of reservations is refused.
@@ -21,7 +23,7 @@ pub enum ReservationsFault {
     NoPool { pool: PoolId, pools: String },
 }
 
-/// What spot may have of reserved GPUs.
+/// Use of reserved GPUs by spot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backfill {
     /// All of them, until each window begins.
@@ -83,17 +85,27 @@ impl World {
             for (of, window) in windows.iter().enumerate() {
                 self.fill(pool, window, &format!("reserved-{number}-{of}"));
             }
-            match backfill {
-                Backfill::Edge => self.windows.extend(windows.into_iter().map(|window| (pool, window))),
-                Backfill::Nothing => {
-                    let always = ReservedWindow { from: begin, to: end, ..reservation.first.clone() };
-                    self.windows.push((pool, always));
-                }
-                Backfill::Unannounced => {}
-            }
+            self.windows.extend(windows.into_iter().map(|window| (pool, window)));
+        }
+        match backfill {
+            Backfill::Edge => {}
+            Backfill::Nothing => self.keep_always(begin, end),
+            Backfill::Unannounced => self.windows.clear(),
         }
         self.sort_jobs();
         Ok(())
+    }
+
+    /// In place of its windows, each organization has the most GPUs of them at all times.
+    fn keep_always(&mut self, begin: UnixSeconds, end: UnixSeconds) {
+        let mut of_each: BTreeMap<(usize, Organization), Windows> = BTreeMap::new();
+        for (pool, window) in self.windows.drain(..) {
+            of_each.entry((pool, window.organization.clone())).or_default().all.push(window);
+        }
+        let always = |((pool, organization), windows): ((usize, Organization), Windows)| {
+            (pool, ReservedWindow { from: begin, to: end, organization, gpus: windows.within(begin, end).gpus })
+        };
+        self.windows = of_each.into_iter().map(always).collect();
     }
 
     fn no_pool(&self, pool: &PoolId) -> ReservationsFault {

@@ -142,7 +142,7 @@ choice! {
 }
 
 choice! {
-    /// What the probability of a reserved window rests on.
+    /// Source of the probability of a reserved window.
     ProbabilitySourceBody {
         /// The forecast of each of its hours.
         Forecast = "forecast",

@@ -120,7 +120,7 @@ pub struct ReservedWindowBody {
     pub to: String,
     /// Probability that the HP demand of others leaves the GPUs during the whole window; null where nothing says so.
     pub probability: Option<f64>,
-    /// What the probability rests on.
+    /// Source of the probability.
     pub source: ProbabilitySourceBody,
     /// Measured weeks behind the probability, where it is one of history.
     pub weeks: Option<u32>,

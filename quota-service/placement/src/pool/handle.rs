@@ -19,7 +19,6 @@ impl Pool {
         let before = self.now;
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
         self.renew(&mut report);
-        self.clear_windows(before, &mut report);
         self.observe();
         let submitted = self.is_new_alone(command);
         if let Command::RemoveNode { node, .. } = command {
@@ -29,6 +28,8 @@ impl Pool {
             self.call_in_loans(node, &mut report);
         }
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
+        // After the command: a task that finishes as a window begins is no victim of it.
+        self.clear_windows(before, &mut report);
         self.observe();
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
         if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {

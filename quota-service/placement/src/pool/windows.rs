@@ -12,7 +12,7 @@ use crate::windows::{self, Windows};
 use std::collections::BTreeMap;
 use vocab::{HorizonHours, MilliGpus, Organization, OutcomeKind, ReservedWindow, TaskClass, TaskId, UnixSeconds};
 
-/// What the windows of a pool leave, at one instant.
+/// Windows beside promises, at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beside {
     /// The instant.
