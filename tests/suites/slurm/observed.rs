@@ -98,18 +98,20 @@ fn the_accounting_of_a_real_slurm_becomes_usage_by_the_program_and_by_a_saved_fi
     for job in &jobs {
         slurm.until_state(*job, "CD");
     }
-    // The controller hands its records to the accounting a while after the end of a job.
-    until("records of all jobs", || {
-        let names = jobs.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let ended = slurm.run("sacct", &["--noheader", "--allocations", "--jobs", &names, "--format=state"]);
-        (ended.matches("COMPLETED").count() == jobs.len()).then_some(())
+    // The controller hands its records over a while after the end of a job, and an accounting that has just begun finds them by their
+    // ids seconds before it finds them by their time.
+    let own = ["--allusers", "--duplicates", "--allocations", "--starttime=now-2hours", "--json"];
+    let (mut document, _) = until("records of all jobs", || {
+        let document: Value = serde_json::from_str(&slurm.run("sacct", &own)).unwrap();
+        let is_mine = |record: &&Value| {
+            jobs.iter().any(|job| record["job_id"] == *job) && record["state"]["current"] == "COMPLETED"
+        };
+        let mine = document["jobs"].as_array()?.iter().filter(is_mine).count();
+        (mine == jobs.len()).then_some(document)
     });
     let folder = tempfile::tempdir().unwrap();
     let database = |name: &str| format!("sqlite://{}/{name}.db", folder.path().display());
     // The present hour is not over: that of a record that is a little later is.
-    let saved =
-        slurm.run("sacct", &["--allusers", "--duplicates", "--allocations", "--starttime=now-2hours", "--json"]);
-    let mut document: Value = serde_json::from_str(&saved).unwrap();
     let now = chrono::Utc::now().timestamp();
     let records = document["jobs"].as_array_mut().unwrap();
     let mut later = records.last().unwrap().clone();
