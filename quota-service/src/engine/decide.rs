@@ -58,6 +58,7 @@ impl TurnContext<'_> {
             }
             Message::State(reply) => reply.keep(Ok(self.placed())),
             Message::Accounts(reply) => reply.keep(Ok(self.accounted())),
+            Message::Facts(read, reply) => reply.keep(self.facts(read)),
             Message::Explain(id, reply) => reply.keep(self.explain(id)),
             Message::Snapshot(reply) => reply.keep(Ok(self.state.pool.snapshot())),
             Message::Tasks(query, reply) => reply.keep(Ok(views::tasks(self.state, query))),
@@ -105,6 +106,11 @@ impl TurnContext<'_> {
             Order::PlacedBy(placement) => self.place_by(placement),
             // The nodes were taken in, or removed, before the first call.
             Order::TakeInNodes | Order::RemoveNode(..) => Ok(()),
+            Order::Announce(moved) => {
+                self.done(&Command::Pass)?;
+                self.draft.moved(&self.state.pool, moved);
+                Ok(())
+            }
             Order::Pass => Ok(self.done(&Command::Pass)?),
         }
     }
@@ -157,7 +163,7 @@ impl TurnContext<'_> {
     }
 
     /// Refuses a task that the pool cannot take in any state. In the shadow every side may try tasks.
-    fn admit(&self, request: &Request) -> Result<(), EngineError> {
+    pub(super) fn admit(&self, request: &Request) -> Result<(), EngineError> {
         if self.state.shadow.is_none() && self.state.side() == Some(PlacedBy::External) {
             return Err(EngineError::PlacedOutside);
         }
@@ -239,7 +245,7 @@ impl TurnContext<'_> {
             return Decided { record, is_shadow: true };
         }
         // A task of this name exists: the decision on another one like it.
-        let (status, detail) = match pool.decide(&request.core(), request.hours) {
+        let (status, detail) = match pool.decide_on(request) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
                 let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };

@@ -17,6 +17,7 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 pub use defer::Deferral;
 pub use demand::{DemandMeter, HourOfDemand, Level};
@@ -28,6 +29,7 @@ pub use queue::Key as QueueKey;
 pub use reserve::Reservation;
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
 pub use state::WaitReason;
+pub use windows::Beside;
 
 use crate::decide::Limit;
 use crate::fleet::{EvictionSettings, Fleet, Gang, History, Running, Workload};
@@ -35,7 +37,7 @@ use crate::policy::Policy;
 use crate::power::NodePower;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use vocab::{HorizonHours, MilliGpus, Organization, TaskId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, Organization, ReservedWindow, TaskId, UnixSeconds};
 
 /// A task as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +136,8 @@ pub struct Pool {
     learned: Option<Box<defer::Learned>>,
     /// Follow from the rest.
     reservations: reserve::Reservations,
+    /// GPUs that are sold ahead, each window from its notice on, in the order of their begin.
+    windows: Vec<ReservedWindow>,
     /// The HP task that has just come: it alone is put off, not who waited already or lost its node.
     newcomer: Option<TaskId>,
     /// Times that a task was sent to rest.
@@ -188,6 +192,7 @@ impl Pool {
             deferred: BTreeSet::new(),
             learned: defer::Learned::of(policy.timing),
             reservations: reserve::Reservations::default(),
+            windows: Vec::new(),
             newcomer: None,
             rests: 0,
             stale: Stale::Nobody,

@@ -3,6 +3,7 @@ mod defer;
 mod demand;
 mod elastic;
 mod reserve;
+mod windows;
 
 use super::*;
 use crate::fleet::{GpuRequest, PodRequest};
