@@ -194,7 +194,8 @@ impl Aggregator<'_> {
             Some(z) => largest(totals.iter().map(|total| total.mean_gpus + z * total.stddev_gpus)),
         };
         let conformal = self.conformal.and_then(|known| known.hours.get(hours.steps() - 1)).copied();
-        let experts = conformal.filter(|_| self.aggregation == Aggregation::Mixture).map(|all| all.stated(bound_gpus));
+        let experts = conformal.filter(|_| self.aggregation == Aggregation::Mixture);
+        let experts = experts.and_then(|all| all.stated(bound_gpus));
         if let Some(experts) = &experts {
             (bound_gpus, multiplier, step) = (mixture_gpus(experts), None, None);
         } else if let Some(known) = conformal {

@@ -1,19 +1,21 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 4 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 5 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
 //! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 }
 //! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
-//! │ hours × { products, targets f64 } │ hours × rates × { weight of each expert, lost, outcomes f64 } }
+//! │ hours × { products, targets f64 } │ hours × rates × { weight of each expert, lost, outcomes f64 }
+//! │ end of the remembered hours i64 (i64::MIN: none) │ hours u32 × { demand f32 }, NaN: not measured }
 //! ```
 //!
 //! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
-//! rise, weighed other experts, and had none on quantiles.
+//! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand.
 
 use super::Calibrator;
 use super::experts::{EXPERTS, LEARNED_RATES};
 use super::linear::{Linear, STORED_NUMBERS};
+use super::long::{MEMORY_HOURS, Memory};
 use super::pool::{PoolState, Residual};
 use super::quantiles::{QuantileExperts, STORED_WEIGHTS};
 use super::residual::MISSING;
@@ -23,7 +25,8 @@ use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId
 
 const MAGIC: &[u8; 5] = b"HRCAL";
 /// Numbers of the formats: the one that is written, and those that are read, too.
-const FORMAT: u8 = 4;
+const FORMAT: u8 = 5;
+const FORMAT_OF_EXPERTS: u8 = 4;
 const FORMAT_WITH_RISES: u8 = 3;
 const FORMAT_OF_RESIDUALS: u8 = 2;
 /// Numbers of a mixture of format 3: six weights and three sums.
@@ -82,6 +85,9 @@ impl Calibrator {
             bytes.extend(pool.linear.iter().flat_map(Linear::numbers).flat_map(f64::to_le_bytes));
             let mixtures = pool.mixtures.iter().flatten().flat_map(Mixture::numbers);
             bytes.extend(mixtures.flat_map(f64::to_le_bytes));
+            bytes.extend(pool.memory.until().map_or(NEVER, HourStart::unix_s).to_le_bytes());
+            bytes.extend((pool.memory.gpus().len() as u32).to_le_bytes());
+            bytes.extend(pool.memory.gpus().flat_map(f32::to_le_bytes));
         }
         bytes
     }
@@ -98,10 +104,7 @@ impl Calibrator {
         let hours = u64::from(reader.byte()?);
         let horizon = HorizonHours::new(hours).map_err(|_| reader.damaged("a horizon outside 1 to 168 h"))?;
         let mut calibrator = Self::new(horizon, reader.flag()?);
-        calibrator.newest = match i64::from_le_bytes(reader.array()?) {
-            NEVER => None,
-            unix_s => Some(HourStart::from_unix_s(unix_s).map_err(|_| reader.damaged("a time that is no hour"))?),
-        };
+        calibrator.newest = reader.hour()?;
         let steps = recorded_steps(horizon);
         for _ in 0..reader.count()? {
             let series = reader.series(&steps, *format)?;
@@ -186,6 +189,22 @@ impl<'a> Reader<'a> {
         if number.is_finite() { Ok(number) } else { Err(self.damaged("a number that is not finite")) }
     }
 
+    fn hour(&mut self) -> Result<Option<HourStart>, CalibratorError> {
+        match i64::from_le_bytes(self.array()?) {
+            NEVER => Ok(None),
+            unix_s => HourStart::from_unix_s(unix_s).map(Some).map_err(|_| self.damaged("a time that is no hour")),
+        }
+    }
+
+    fn memory(&mut self) -> Result<Memory, CalibratorError> {
+        let (until, count) = (self.hour()?, self.count()? as usize);
+        if count > MEMORY_HOURS {
+            return Err(self.damaged("more remembered hours than there are"));
+        }
+        let gpus = (0..count).map(|_| self.array().map(f32::from_le_bytes)).collect::<Result<_, _>>()?;
+        Memory::from_numbers(until, gpus).ok_or_else(|| self.damaged("remembered demand that is none"))
+    }
+
     fn text(&mut self) -> Result<&'a str, CalibratorError> {
         let length = usize::from(self.byte()?);
         let taken = self.take(length)?;
@@ -212,7 +231,7 @@ impl<'a> Reader<'a> {
         if state.codes.iter().all(|code| *code == MISSING) {
             return Err(self.damaged("a series without residuals"));
         }
-        if format == FORMAT {
+        if format >= FORMAT_OF_EXPERTS {
             let weights = self.numbers::<STORED_WEIGHTS>()?;
             let rises = state.quantiles.rises_gpus().iter().map(|_| self.array().map(f32::from_le_bytes));
             let rises = rises.collect::<Result<Vec<_>, _>>()?;
@@ -234,7 +253,7 @@ impl<'a> Reader<'a> {
             let rates = LEARNED_RATES.len() * state.mixtures.len();
             self.take(rates * OLD_MIXTURE_NUMBERS * size_of::<f64>())?;
         }
-        if format == FORMAT {
+        if format >= FORMAT_OF_EXPERTS {
             for linear in &mut state.linear {
                 let numbers = self.numbers::<STORED_NUMBERS>()?;
                 *linear = Linear::from_numbers(&numbers).ok_or_else(|| self.damaged("sums of rises that are none"))?;
@@ -245,6 +264,9 @@ impl<'a> Reader<'a> {
                     .ok_or_else(|| self.damaged("weights of experts that are no distribution"))?;
             }
         }
+        if format == FORMAT {
+            state.memory = self.memory()?;
+        }
         Ok(state)
     }
 
@@ -254,7 +276,7 @@ impl<'a> Reader<'a> {
         if format >= FORMAT_WITH_RISES {
             (residual.deviation_gpus, residual.rise_gpus) = (number()?, number()?);
         }
-        if format == FORMAT {
+        if format >= FORMAT_OF_EXPERTS {
             residual.above_linear_gpus = number()?;
         }
         let Residual { above_sum, total, deviation_gpus, rise_gpus, above_linear_gpus } = residual;

@@ -44,7 +44,8 @@ pub struct ConformalHours {
     pub residuals: usize,
     /// The share of them that the weighted mean of the two statistics covers.
     pub coverage: f64,
-    /// The bounds of the experts with their weights; the first is the conformal one, before [`Self::bound_gpus`].
+    /// The bounds of the experts with their weights; the first is the conformal one, before [`Self::bound_gpus`]. All weights are zero
+    /// where the experts were not asked for so many hours.
     pub experts: [Stated; EXPERTS],
 }
 
@@ -65,12 +66,13 @@ impl ConformalHours {
         weight * calibrated_gpus + (1.0 - weight) * pooled_gpus
     }
 
-    /// The experts as they count, where `pooled_gpus` is the bound without residuals.
+    /// The experts as they count, where `pooled_gpus` is the bound without residuals; `None` where they were not asked for so many
+    /// hours.
     #[must_use]
-    pub fn stated(&self, pooled_gpus: f64) -> [Stated; EXPERTS] {
+    pub fn stated(&self, pooled_gpus: f64) -> Option<[Stated; EXPERTS]> {
         let mut experts = self.experts;
         experts[0].bound_gpus = experts[0].bound_gpus.map(|stated| self.leaning(stated, pooled_gpus));
-        experts
+        experts.iter().any(|one| one.weight > 0.0).then_some(experts)
     }
 }
 

@@ -4,9 +4,11 @@
 //! a model's centre (PROMISE §5). Each expert states a bound of the peak over 1, 2, … hours, calibrated on what it missed by over a
 //! week; [`Mixture`] weighs them by the pinball loss of what they stated, a quarter by the pool's own outcomes and the rest by
 //! those of all pools of the cluster. A statement is judged by what was known when it was made: residuals of later issue times
-//! are left out.
+//! are left out. Over more than four hours the experts without a model have a [longer memory](super::long), and those with few outcomes
+//! less weight.
 
 use super::conformal::ConformalHours;
+use super::long::{self, Rises, SHORT_HOURS};
 use super::pool::{Guess, Ranked, Residual, order_statistic};
 use super::residual::WINDOW_HOURS;
 use crate::mixture::{Losses, Mixture};
@@ -112,15 +114,19 @@ pub struct Evidence<'a> {
     rises: Vec<(f32, f64)>,
     /// Rises above the linear one, in GPUs.
     above_linear: Vec<(f32, f64)>,
+    /// Hours that the rises cover.
+    rise_hours: usize,
 }
 
 impl<'a> Evidence<'a> {
-    /// For the peak over `number` + 1 hours from the issue time in `slot`. `residuals` are those for so many hours, by slot.
+    /// For the peak over `number` + 1 hours from the issue time in `slot`. `residuals` are those for so many hours, by slot; `long` are
+    /// rises of a longer memory, which take the place of those among them.
     pub fn new(
         residuals: impl Iterator<Item = (usize, Residual)>,
         (ranked, number, all): (&'a Ranked, usize, &'a [f32]),
         slot: usize,
         (latest_gpus, linear_rise_gpus): (Option<f64>, Option<f64>),
+        long: Option<Rises>,
     ) -> Self {
         let [mut near, mut rises, mut above_linear] = [(); 3].map(|()| Vec::with_capacity(WINDOW_HOURS));
         for (at, residual) in residuals {
@@ -132,10 +138,23 @@ impl<'a> Evidence<'a> {
                 }
             }
         }
+        let (mut rise_hours, mut linear_rise_gpus) = (rises.len(), linear_rise_gpus);
+        if let Some(long) = long {
+            (rises, above_linear) = (long.above_latest, long.above_linear);
+            (rise_hours, linear_rise_gpus) = (long.hours, long.linear_gpus);
+        }
         for all in [&mut near, &mut rises, &mut above_linear] {
             all.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
         }
-        Self { ranked, number, all, latest_gpus, linear_rise_gpus, near, rises, above_linear }
+        Self { ranked, number, all, latest_gpus, linear_rise_gpus, near, rises, above_linear, rise_hours }
+    }
+
+    /// The part of its weight that each expert has: those of a model know a week at most.
+    pub fn trust(&self) -> [f64; EXPERTS] {
+        let hours = self.number + 1;
+        let of_model = long::trust(hours, self.ranked.sorted[self.number].len());
+        let of_rises = long::trust(hours, self.rise_hours);
+        [of_model, of_model, of_rises, of_rises, of_rises]
     }
 
     /// The bounds of the experts at `p`, in GPUs.
@@ -144,14 +163,18 @@ impl<'a> Evidence<'a> {
         let has_enough = |count: usize| count >= LEAST_RESIDUALS;
         let (_, _, above) = weighed(own, self.all, p);
         let conformal = || guess.centre_gpus(self.ranked.share) + above * guess.deviation_gpus;
+        let hours = self.number + 1;
+        // Of a longer memory there are as many as state something.
         let weighted = |of: &[(f32, f64)], is_weighted: bool| {
-            has_enough(of.len()).then(|| weighted_order_statistic(of, p, is_weighted))
+            let is_enough = if hours > SHORT_HOURS { !of.is_empty() } else { has_enough(of.len()) };
+            is_enough.then(|| weighted_order_statistic(of, p, is_weighted, (hours, self.rise_hours)))
         };
         let last = |is_weighted| Some(self.latest_gpus? + weighted(&self.rises, is_weighted)?);
         let linear = || Some(self.latest_gpus? + self.linear_rise_gpus? + weighted(&self.above_linear, false)?);
+        let near = || has_enough(self.near.len()).then(|| weighted_order_statistic(&self.near, p, true, (1, 1)));
         [
             has_enough(own.len()).then(conformal),
-            weighted(&self.near, true).map(|above| guess.centre_gpus(0.5) + above),
+            near().map(|above| guess.centre_gpus(0.5) + above),
             last(false),
             last(true),
             linear(),
@@ -161,12 +184,17 @@ impl<'a> Evidence<'a> {
 }
 
 /// The least residual that, with those below it, has p of the weight; the next one counts among them with the largest weight, as
-/// in weighted conformal prediction (Tibshirani et al. 2019). With equal weights the order statistic ⌈(n + 1) p⌉. `sorted` is not
-/// empty.
-fn weighted_order_statistic(sorted: &[(f32, f64)], p: f64, is_weighted: bool) -> f64 {
+/// in weighted conformal prediction (Tibshirani et al. 2019). With equal weights the order statistic ⌈(n + 1) p⌉, or a
+/// [higher one](long::correction) where peaks of so many hours and residuals of so many are long. `sorted` is not empty.
+fn weighted_order_statistic(
+    sorted: &[(f32, f64)],
+    p: f64,
+    is_weighted: bool,
+    (hours, residual_hours): (usize, usize),
+) -> f64 {
     let weight = |one: &(f32, f64)| if is_weighted { one.1 } else { 1.0 };
     let all: f64 = sorted.iter().map(weight).sum();
-    let most = sorted.iter().map(weight).fold(0.0, f64::max);
+    let most = sorted.iter().map(weight).fold(long::correction(hours, residual_hours, all), f64::max);
     let wanted = (all + most) * p - 1e-9 * all;
     let mut below = 0.0;
     let found = sorted.iter().find(|one| {
@@ -214,14 +242,23 @@ pub fn learn(mixtures: &mut RateMixtures, own: &RateLosses, mean: &RateLosses) {
     }
 }
 
-/// The experts' bounds with their weights at a guarantee rate; the conformal one is stated.
-pub fn stated(mixtures: &RateMixtures, statements: &Statements, p: f64) -> [Stated; EXPERTS] {
+/// The experts' bounds with their weights at a guarantee rate, of which each has a part; the conformal one is stated.
+pub fn stated(mixtures: &RateMixtures, statements: &Statements, trust: &[f64; EXPERTS], p: f64) -> [Stated; EXPERTS] {
     let weights = mixtures[nearest_rate(p)].weights_among(statements).unwrap_or([0.0; EXPERTS]);
+    let weights = trusted(weights, trust);
     std::array::from_fn(|place| Stated {
         expert: Expert::ALL[place],
         bound_gpus: statements[place],
         weight: weights[place],
     })
+}
+
+/// Weights of which each expert has a part; as they are where all parts are the same, and where nothing is left.
+fn trusted(weights: [f64; EXPERTS], trust: &[f64; EXPERTS]) -> [f64; EXPERTS] {
+    let parts: [f64; EXPERTS] = std::array::from_fn(|place| weights[place] * trust[place]);
+    let all: f64 = parts.iter().sum();
+    let is_same = trust.iter().all(|one| *one == trust[0]);
+    if is_same || all <= 0.0 { weights } else { parts.map(|part| part / all) }
 }
 
 /// The order statistic of a pool's own residuals, that of all pools, and the two weighed, in deviations.
@@ -239,11 +276,15 @@ mod tests {
     #[test]
     fn equal_weights_give_the_order_statistic_of_conformal_prediction() {
         let sorted: Vec<(f32, f64)> = (1..=19_u8).map(|n| (f32::from(n), 1.2)).collect();
-        assert_eq!(weighted_order_statistic(&sorted, 0.9, true), 18.0);
-        assert_eq!(weighted_order_statistic(&sorted, 0.9, false), 18.0);
-        assert_eq!(weighted_order_statistic(&sorted, 0.999, true), 19.0, "the largest where none is large enough");
+        assert_eq!(weighted_order_statistic(&sorted, 0.9, true, (4, 19)), 18.0);
+        assert_eq!(weighted_order_statistic(&sorted, 0.9, false, (4, 19)), 18.0);
+        assert_eq!(
+            weighted_order_statistic(&sorted, 0.999, true, (4, 19)),
+            19.0,
+            "the largest where none is large enough"
+        );
         let morning: Vec<(f32, f64)> = (1..=19_u8).map(|n| (f32::from(n), if n > 15 { 1.2 } else { 0.2 })).collect();
-        assert_eq!(weighted_order_statistic(&morning, 0.5, true), 17.0);
+        assert_eq!(weighted_order_statistic(&morning, 0.5, true, (4, 19)), 17.0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Rises above the latest demand, learned from a pool's own history without a forecast.
 
 use super::linear::{Inputs, Linear};
+use super::long::SHORT_HOURS;
 use super::pool::PoolState;
 use super::recent::{hourly, inputs};
 use super::residual::WINDOW_HOURS;
@@ -29,8 +30,12 @@ impl PoolState {
         let next = newest.filter(|_| !is_new).and_then(|newest| panel.index_of(newest)).map_or(0, |newest| newest + 1);
         let next = next.max(from + 1);
         let (steps, first) = (horizon.steps(), next.saturating_sub(horizon.steps()).max(from + 1));
-        let seen = hourly(panel, &self.id, from..at);
-        let hour = |hour: usize| actual_peak_gpus(panel, &self.id, panel.hour_at(hour), HorizonHours::ONE);
+        let (id, seen) = (self.id.clone(), hourly(panel, &self.id, from..at));
+        let hour = |hour: usize| actual_peak_gpus(panel, &id, panel.hour_at(hour), HorizonHours::ONE);
+        if steps > SHORT_HOURS {
+            let measured_gpus = |one| actual_peak_gpus(panel, &id, one, HorizonHours::ONE);
+            self.memory.learn(panel.hour_at(from), issue.plus_hours(steps as i64), measured_gpus);
+        }
         let measured: Vec<f64> =
             (first - 1..(at + steps).min(panel.hours())).map(|one| hour(one).unwrap_or(f64::NAN)).collect();
         let outcome = |issue: usize| Outcome {

@@ -23,6 +23,16 @@ pub struct Linear {
     targets: [f64; TERMS],
 }
 
+/// Coefficients of inputs and constant.
+pub struct Line([f64; TERMS]);
+
+impl Line {
+    /// The rise that inputs let expect, in GPUs.
+    pub fn rise_gpus(&self, inputs: &Inputs) -> f64 {
+        self.0.iter().zip(terms(inputs)).map(|(one, term)| one * term).sum()
+    }
+}
+
 const fn terms([mean, rise]: &Inputs) -> [f64; TERMS] {
     [*mean, *rise, 1.0]
 }
@@ -39,7 +49,12 @@ impl Linear {
 
     /// Learns the rise, in GPUs, that came of inputs.
     pub fn learn(&mut self, inputs: &Inputs, rise_gpus: f64) {
-        let fades = 0.5_f64.powf(1.0 / HALF_LIFE_HOURS);
+        self.learn_after(1.0, inputs, rise_gpus);
+    }
+
+    /// The same, so many hours after the one before.
+    pub fn learn_after(&mut self, hours: f64, inputs: &Inputs, rise_gpus: f64) {
+        let fades = 0.5_f64.powf(hours / HALF_LIFE_HOURS);
         let terms = terms(inputs);
         for (row, one) in terms.iter().enumerate() {
             for (column, other) in terms.iter().enumerate() {
@@ -51,12 +66,12 @@ impl Linear {
 
     /// The rise that inputs let expect, in GPUs; `None` while less than a day was learned.
     pub fn rise_gpus(&self, inputs: &Inputs) -> Option<f64> {
-        if self.hours() < LEAST_HOURS {
-            return None;
-        }
-        let coefficients = self.coefficients()?;
-        let rise: f64 = coefficients.iter().zip(terms(inputs)).map(|(one, term)| one * term).sum();
-        Some(rise).filter(|rise| rise.is_finite())
+        self.line().map(|line| line.rise_gpus(inputs)).filter(|rise| rise.is_finite())
+    }
+
+    /// The learned line; `None` before a day was learned.
+    pub fn line(&self) -> Option<Line> {
+        if self.hours() < LEAST_HOURS { None } else { self.coefficients().map(Line) }
     }
 
     /// By elimination; the matrix is positive definite but for rounding, so that no rows have to be exchanged.

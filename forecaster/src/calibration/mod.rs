@@ -16,6 +16,7 @@ mod cursor;
 mod experts;
 mod history;
 mod linear;
+mod long;
 mod online;
 mod pool;
 mod quantiles;
@@ -319,13 +320,14 @@ impl Calibrator {
     pub fn conformal(&self, panel: &Panel, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
         let of = |(id, members): (&PoolId, Vec<&DemandForecast>)| {
             let recent = recent(panel, id, members.first()?.issue(), self.horizon);
-            Some((id.clone(), self.conformal_of(id, &members, &recent, rate)?))
+            Some((id.clone(), self.conformal_of(id, &members, &recent, rate, None)?))
         };
         by_pool(raw, self.horizon).into_iter().filter_map(of).collect()
     }
 
     /// The same for one pool, of whose organizations `members` are all forecasts, and which did [`recent`] before them;
-    /// `None` where nothing was learned of it.
+    /// `None` where nothing was learned of it. The experts are asked for these hours alone, where there are `asked` ones: bounds under
+    /// [`mixture`](crate::bound::Aggregation::Mixture) are made for no others.
     #[must_use]
     pub fn conformal_of(
         &self,
@@ -333,10 +335,11 @@ impl Calibrator {
         members: &[&DemandForecast],
         recent: &Recent,
         rate: GuaranteeRate,
+        asked: Option<&[HorizonHours]>,
     ) -> Option<Conformal> {
         let place = self.pools.binary_search_by(|known| known.id.cmp(pool)).ok()?;
         let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
-        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, rate, recent))
+        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, (rate, asked), recent))
     }
 }
 

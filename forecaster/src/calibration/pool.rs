@@ -3,6 +3,7 @@
 use super::conformal::{Centre, Conformal, ConformalHours, ENOUGH_RESIDUALS};
 use super::experts::{self, EXPERTS, Evidence, LEARNED_RATES, RateLosses, RateMixtures, untaught, weighed};
 use super::linear::Linear;
+use super::long::{Memory, SHORT_HOURS};
 use super::recent::{Recent, recent};
 use super::residual::{WINDOW_HOURS, rank, slot};
 use crate::scores::{actual_peak_gpus, pinball};
@@ -71,6 +72,8 @@ pub struct PoolState {
     pub linear: Vec<Linear>,
     /// `[hours − 1]`: the weights of the experts on the peak.
     pub mixtures: Vec<RateMixtures>,
+    /// Its demand, for peaks over many hours.
+    pub memory: Memory,
     /// Follows from `residuals`.
     ranked: Ranked,
 }
@@ -140,7 +143,7 @@ impl PoolState {
         let ranked = Ranked { share: SHARE_START, sorted: vec![Vec::new(); steps] };
         let residuals = vec![Residual::NONE; WINDOW_HOURS * steps];
         let linear = vec![Linear::default(); steps];
-        Self { id, residuals, linear, mixtures: vec![untaught(); steps], ranked }
+        Self { id, residuals, linear, mixtures: vec![untaught(); steps], memory: Memory::default(), ranked }
     }
 
     pub const fn steps(&self) -> usize {
@@ -216,22 +219,27 @@ impl PoolState {
         &self.ranked.sorted[hours - 1]
     }
 
-    /// Statements of the experts for an issue time, `[hours − 1]` of a function of evidence and guess. `without` are slots of issue
-    /// times whose hours are not over.
+    /// Statements of the experts for an issue time, `[hours − 1]` of a function of evidence and guess, for the asked hours. `without` are
+    /// slots of issue times whose hours are not over.
     fn of_experts<T>(
         &self,
         (raw, horizon): (&[&DemandForecast], HorizonHours),
         (ranked, all): (&Ranked, &[Vec<f32>]),
         (issue, without): (HourStart, &[usize]),
-        recent: &Recent,
+        (recent, asked): (&Recent, Option<&[HorizonHours]>),
         mut then: impl FnMut(&Evidence<'_>, &Guess) -> T,
-    ) -> Vec<T> {
+    ) -> Vec<Option<T>> {
+        let past = (self.steps() > SHORT_HOURS).then(|| self.memory.before(issue));
         let one = |(number, guess): (usize, Guess)| {
-            let residuals = self.residuals_of(number, without);
-            let rise = recent.inputs.get(number).and_then(|inputs| self.linear[number].rise_gpus(inputs));
-            let evidence =
-                Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), (recent.latest_gpus, rise));
-            then(&evidence, &guess)
+            if !is_among(asked, number) {
+                return None;
+            }
+            let (residuals, inputs) = (self.residuals_of(number, without), recent.inputs.get(number));
+            let long = past.as_ref().filter(|_| number >= SHORT_HOURS).map(|past| past.rises(number + 1, inputs));
+            let rise = inputs.and_then(|inputs| self.linear[number].rise_gpus(inputs));
+            let of_rises = (recent.latest_gpus, rise);
+            let evidence = Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), of_rises, long);
+            Some(then(&evidence, &guess))
         };
         guesses(raw, horizon).into_iter().enumerate().map(one).collect()
     }
@@ -254,27 +262,29 @@ impl PoolState {
             (0..self.steps()).map(|number| actual_peak_gpus(panel, &self.id, issue, hours(number))).collect();
         let recent = recent(panel, &self.id, issue, horizon);
         let each = |evidence: &Evidence<'_>, guess: &Guess| LEARNED_RATES.map(|p| evidence.statements(guess, p));
-        let statements = self.of_experts((raw, horizon), (ranked, all), (issue, without), &recent, each);
+        let statements = self.of_experts((raw, horizon), (ranked, all), (issue, without), (&recent, None), each);
+        let statements = statements.into_iter().collect::<Option<Vec<_>>>()?;
         let of_hours = self.mixtures.iter_mut().zip(&statements).zip(peaks?).enumerate();
         let one =
             |(number, ((mixtures, statements), peak))| experts::losses(mixtures, statements, peak, number as f64 + 1.0);
         Some(of_hours.map(one).collect())
     }
 
-    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time, and what it did before them.
+    /// The inputs of the bound, for forecasts of the pool's organizations at an issue time, and what it did before them. The experts are
+    /// asked for some numbers of hours, or for all.
     pub fn conformal(
         &self,
         (raw, horizon): (&[&DemandForecast], HorizonHours),
         all: &[Vec<f32>],
-        rate: GuaranteeRate,
+        (rate, asked): (GuaranteeRate, Option<&[HorizonHours]>),
         recent: &Recent,
     ) -> Conformal {
         let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
         let (mut calibrated_gpus, p) = (f64::NEG_INFINITY, rate.as_f64());
         let issue = raw.first().map(|one| one.issue());
         let of_experts = issue.map(|issue| {
-            let each = |evidence: &Evidence<'_>, guess: &Guess| evidence.statements(guess, p);
-            self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), recent, each)
+            let each = |evidence: &Evidence<'_>, guess: &Guess| (evidence.statements(guess, p), evidence.trust());
+            self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), (recent, asked), each)
         });
         let hours = guesses(raw, horizon).into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
         let hours = hours.map(|(number, ((guess, own_residuals), all))| {
@@ -286,13 +296,19 @@ impl PoolState {
             calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
             let coverage = kept as f64 / own_residuals.len().max(1) as f64;
             let centre = Centre { sum_gpus, total_gpus, total_share, centre_gpus };
-            let mut statements = of_experts.as_ref().map_or([None; EXPERTS], |all| all[number]);
-            statements[0] = Some(calibrated_gpus);
-            let experts = experts::stated(&self.mixtures[number], &statements, p);
+            let (mut statements, trust) =
+                of_experts.as_ref().and_then(|all| all[number]).unwrap_or(([None; EXPERTS], [1.0; EXPERTS]));
+            statements[0] = Some(calibrated_gpus).filter(|_| is_among(asked, number));
+            let experts = experts::stated(&self.mixtures[number], &statements, &trust, p);
             ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage, experts }
         });
         Conformal { hours: hours.collect() }
     }
+}
+
+/// Whether `number` + 1 hours are among the asked ones, which are all where there are none.
+fn is_among(asked: Option<&[HorizonHours]>, number: usize) -> bool {
+    asked.is_none_or(|all| all.iter().any(|hours| hours.steps() == number + 1))
 }
 
 /// Of sorted residuals, at p.

@@ -250,7 +250,7 @@ fn a_state_read_back_goes_on_as_the_one_that_was_never_written() {
 #[test]
 fn what_is_no_state_is_refused_and_a_state_is_small() {
     let bytes = taught(300).1.to_bytes();
-    let pool = 168 * HOURS as usize * 20 + HOURS as usize * (12 + 5 * 7) * 8 + 64;
+    let pool = 168 * HOURS as usize * 20 + HOURS as usize * (12 + 5 * 7) * 8 + 76;
     assert!((bytes.len() - pool) / 2 <= 2_048, "{} bytes for two series", bytes.len() - pool);
     for end in 0..bytes.len() {
         assert!(Calibrator::from_bytes(&bytes[..end]).is_err(), "cut off at {end}");

@@ -41,9 +41,15 @@ impl Forecasted<'_> {
     /// The forecast steps that a promise of `hours` from now covers. Where the forecast ends before, its last step stands for
     /// the rest.
     fn covered(&self, hours: HorizonHours) -> HorizonHours {
-        let steps = u64::from(hours.get()) + u64::from(self.more_steps);
-        HorizonHours::new(steps).map_or(self.horizon, |steps| steps.min(self.horizon))
+        covered(hours, self.more_steps, self.horizon)
     }
+}
+
+/// The forecast steps that a promise covers: its own hours and those [more](more_steps), as far as the forecast reaches.
+#[must_use]
+pub fn covered(hours: HorizonHours, more_steps: u8, horizon: HorizonHours) -> HorizonHours {
+    let steps = u64::from(hours.get()) + u64::from(more_steps);
+    HorizonHours::new(steps).map_or(horizon, |steps| steps.min(horizon))
 }
 
 /// Steps that a promise given at `now` covers beyond its own hours: those of usage that has not come yet, and one where it

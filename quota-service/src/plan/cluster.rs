@@ -286,7 +286,10 @@ impl BoundsOf<'_> {
     pub fn at(&self, pool: &PoolId, offered: &[HorizonHours], rate: GuaranteeRate) -> Result<AtRate, BoundError> {
         let trained = &self.corrected.run.trained;
         let raw: Vec<_> = self.corrected.raw().iter().collect();
-        let conformal = self.corrected.calibrator().conformal_of(pool, &raw, &self.corrected.recent, rate);
+        let (calibrator, recent) = (self.corrected.calibrator(), &self.corrected.recent);
+        let covered = |hours: &HorizonHours| cycle::covered(*hours, self.more_steps, trained.horizon());
+        let asked: Vec<_> = offered.iter().map(covered).collect();
+        let conformal = calibrator.conformal_of(pool, &raw, recent, rate, Some(&asked));
         let of = Forecasted {
             members: self.forecasts,
             conformal: conformal.as_ref(),
