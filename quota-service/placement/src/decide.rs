@@ -3,6 +3,7 @@
 use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, PodRequest, Wish, Workload};
 use crate::invariants;
 use crate::policy::{Admission, Policy};
+use crate::shares::AboveFairShare;
 use crate::topology::Domain;
 use std::cmp::Reverse;
 use std::fmt;
@@ -74,6 +75,8 @@ pub enum Refusal {
         /// GPUs of the request over all pods.
         asked: MilliGpus,
     },
+    /// Its organization is above its fair share, and what it asks for is kept for one below.
+    AboveFairShare(AboveFairShare),
     /// Its GPUs cannot lie as they are guaranteed to.
     NotAligned {
         /// GPUs of the request over all pods.
@@ -106,6 +109,7 @@ impl Refusal {
             Self::FitsNever { .. } => "fits_never",
             Self::NothingIdle { .. } => "nothing_idle",
             Self::HeldByHp { .. } => "held_by_hp",
+            Self::AboveFairShare(_) => "above_fair_share",
             Self::NotAligned { .. } => "not_aligned",
         }
     }
@@ -137,6 +141,7 @@ impl fmt::Display for Refusal {
             Self::HeldByHp { asked } => {
                 write!(f, "{asked} GPUs do not fit on the open nodes beside the HP tasks that run, even without spot")
             }
+            Self::AboveFairShare(above) => above.fmt(f),
             Self::NotAligned { asked, domain, why } => {
                 let place = match domain {
                     Domain::Numa => "a NUMA node",

@@ -7,6 +7,7 @@ use super::state::{State, first_whole_hour};
 use super::tally::Tally;
 use super::turn::{Before, Draft};
 use super::views;
+use crate::settings::PlacementSettings;
 use accounts::Accounts;
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
@@ -99,13 +100,22 @@ impl TurnContext<'_> {
             Order::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
             Order::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
             Order::Settings(settings) => {
-                self.state.set(*settings);
+                self.set(*settings);
                 Ok(())
             }
             Order::PlacedBy(placement) => self.place_by(placement),
             // The nodes were taken in, or removed, before the first call.
             Order::TakeInNodes | Order::RemoveNode(..) => Ok(()),
             Order::Pass => Ok(self.done(&Command::Pass)?),
+        }
+    }
+
+    /// Use under other shares is measured from now on: a snapshot after this turn keeps what it was until now.
+    fn set(&mut self, settings: PlacementSettings) {
+        let before = self.state.placement.policy().shares;
+        self.state.set(settings);
+        if self.state.placement.policy().shares != before {
+            self.state.facts = u64::MAX;
         }
     }
 
@@ -239,7 +249,7 @@ impl TurnContext<'_> {
             return Decided { record, is_shadow: true };
         }
         // A task of this name exists: the decision on another one like it.
-        let (status, detail) = match pool.decide(&request.core(), request.hours) {
+        let (status, detail) = match pool.decide_for(&request.organization, &request.core(), request.hours) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
                 let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };

@@ -49,6 +49,7 @@ mod pool;
 mod prices;
 mod problem;
 mod reports;
+mod shares;
 mod snapshot;
 mod statement;
 mod statement_csv;
@@ -97,6 +98,7 @@ pub use reports::{
     BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseKept,
     PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
 };
+pub use shares::{SharesBody, UseRecord};
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,

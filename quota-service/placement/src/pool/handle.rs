@@ -17,6 +17,7 @@ impl Pool {
     pub fn handle(&mut self, now: UnixSeconds, command: &Command) -> (Report, Result<(), Fault>) {
         self.reserve();
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
+        self.rank_now();
         self.renew(&mut report);
         self.observe();
         let submitted = self.is_new_alone(command);
@@ -28,6 +29,7 @@ impl Pool {
         }
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
         self.observe();
+        self.rank_now();
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
         if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {
             self.try_new(&task, &mut report);
@@ -69,6 +71,8 @@ impl Pool {
     /// The submitted task, where it alone can have changed anything.
     fn is_new_alone(&self, command: &Command) -> Option<TaskId> {
         match command {
+            // Where organizations take turns, spot is not tried out of its turn.
+            Command::Submit(request) if self.shares.is_some() && request.gang.class == TaskClass::Spot => None,
             Command::Submit(request) if self.policy.blocking == Blocking::Nobody => Some(request.gang.task.clone()),
             _ => None,
         }
@@ -84,6 +88,12 @@ impl Pool {
         if matches!(fact, Fact::Submitted { .. }) && self.policy.blocking != Blocking::Nobody {
             self.freed(Stale::All);
         }
+        if let Fact::Submitted { request } = &fact
+            && request.gang.class == TaskClass::Spot
+            && self.shares.is_some()
+        {
+            self.freed(Stale::Spot);
+        }
         report.facts.push(fact);
         Ok(())
     }
@@ -93,10 +103,11 @@ impl Pool {
         let ended: Vec<(TaskId, HorizonHours)> =
             report.consequences.ends.iter().map(|end| (end.task.clone(), end.hours)).collect();
         for (task, hours) in ended {
-            let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.core()) else { continue };
+            let Some(request) = self.requests.get(&task).map(|admitted| &admitted.request) else { continue };
+            let (gang, organization) = (request.core(), request.organization.clone());
             let is_free = self.policy.admission == Admission::Idle;
             self.reserve();
-            let limits = self.limits_beside_reservations(&gang);
+            let limits = self.limits_beside_shares(&organization, self.limits_beside_reservations(&gang));
             if is_free || over_quota(&self.fleet, &gang, hours, &limits).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
                 // It runs: nothing can refuse it.
@@ -139,6 +150,7 @@ impl Pool {
         // and then waits no more.
         loop {
             self.reserve();
+            self.rank_now();
             match std::mem::take(&mut self.stale) {
                 Stale::Nobody => return,
                 // A task at the head of the queue may block others, of any class.
@@ -156,6 +168,9 @@ impl Pool {
             let place = usize::from(key.class == TaskClass::Spot);
             if class.replace(key.class) != Some(key.class) && !blocked[place] {
                 self.try_reserved(key.class, report);
+            }
+            if key.class == TaskClass::Spot && self.shares.is_some() {
+                return self.walk_by_share(report);
             }
             let is_blocked = &mut blocked[place];
             let mut heads = if *is_blocked { BTreeSet::new() } else { self.queue.heads(key) };
