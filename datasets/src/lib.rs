@@ -7,6 +7,7 @@
 pub mod calendar;
 pub mod panel;
 pub mod read;
+pub mod reservations;
 pub mod split;
 pub mod spool;
 pub mod sweep;

@@ -1,8 +1,15 @@
 --[[
 job_submit.lua: tells users at submission what spot quota is free, from the file that headroom-slurm writes.
 
-Copy it beside slurm.conf, set JobSubmitPlugins=lua, and restart slurmctld. Where a job_submit.lua is there already, load this
-file from it (`local headroom = dofile("/etc/slurm/headroom.lua")`) and call `headroom.submit(job_desc)` in it.
+Copy it beside slurm.conf, set JobSubmitPlugins=lua, and restart slurmctld. Where a job_submit.lua is there already, copy this file as
+/etc/slurm/headroom.lua, write at the head of yours
+
+    HEADROOM_AS_MODULE = true
+    local headroom = dofile("/etc/slurm/headroom.lua")
+
+and in its slurm_job_submit, before it returns slurm.SUCCESS
+
+    if headroom.submit(job_desc) ~= slurm.SUCCESS then return slurm.ERROR end
 
 It reads one small file and asks nobody: it never waits. A fault of its own (a file that is missing or torn, an error in here)
 lets the job pass and is logged, unless STRICT. HP jobs always pass.
@@ -16,6 +23,13 @@ local REFUSE_STALE = true
 local STRICT = false
 
 local PREFIX = "headroom: "
+-- A longer quota file is none of ours: slurmctld would wait while it is read.
+local MOST_BYTES = 1000000
+
+-- A whole number of at most 15 digits, which every Lua keeps and prints as it stands.
+local function whole(word)
+    return word and #word <= 15 and word:match("^%d+$") and tonumber(word) or nil
+end
 
 -- Reads the file into {expires, by, require_type, limits = {{name, hours, type, limit, held}, ...},
 -- expected = {{name, type, at, gpus}, ...}}; nil and why, where it cannot.
@@ -24,19 +38,25 @@ local function read_quota(path)
     if not file then
         return nil, why
     end
-    local quota = { limits = {}, expected = {} }
-    local first = file:read("*l")
-    if first ~= "headroom-quota 1" then
-        file:close()
+    local content, fault = file:read(MOST_BYTES + 1)
+    file:close()
+    if fault then
+        return nil, path .. ": " .. fault
+    end
+    if not content or #content > MOST_BYTES or not content:match("^headroom%-quota 1\n") then
         return nil, path .. ": not a quota file of version 1"
     end
-    for line in file:lines() do
+    if content:sub(-1) ~= "\n" then
+        return nil, path .. ": its end is missing"
+    end
+    local quota = { limits = {}, expected = {} }
+    for line in content:gmatch("[^\n]+") do
         local words = {}
         for word in line:gmatch("%S+") do
             words[#words + 1] = word
         end
         if words[1] == "expires" then
-            quota.expires = tonumber(words[2])
+            quota.expires = whole(words[2])
         elseif words[1] == "by" then
             quota.by = words[2]
         elseif words[1] == "require_type" then
@@ -44,26 +64,23 @@ local function read_quota(path)
         elseif words[1] == "limit" then
             local limit = {
                 name = words[2],
-                hours = tonumber(words[3]),
+                hours = whole(words[3]),
                 type = words[4],
-                limit = tonumber(words[5]),
-                held = tonumber(words[6]),
+                limit = whole(words[5]),
+                held = whole(words[6]),
             }
             if not (limit.hours and limit.limit and limit.held) then
-                file:close()
                 return nil, path .. ": a torn line: " .. line
             end
             quota.limits[#quota.limits + 1] = limit
         elseif words[1] == "expected" then
-            local one = { name = words[2], type = words[3], at = tonumber(words[4]), gpus = tonumber(words[5]) }
+            local one = { name = words[2], type = words[3], at = whole(words[4]), gpus = whole(words[5]) }
             if not (one.at and one.gpus) then
-                file:close()
                 return nil, path .. ": a torn line: " .. line
             end
             quota.expected[#quota.expected + 1] = one
         end
     end
-    file:close()
     if not quota.expires or not quota.by then
         return nil, path .. ": no time at which it expires"
     end
@@ -79,9 +96,10 @@ local function number_of(value)
     return number
 end
 
--- GPUs of one text such as gres:gpu:a100:2, gres/gpu:a100=2, or gpu:2: a count, and a type where it names one.
+-- GPUs of one text such as gres:gpu:a100:2, gres/gpu:a100=2, or gpu:2: counts by type ("*" for those without one), and the types in
+-- their order.
 local function gpus_of(text)
-    local count, type = 0, nil
+    local counts, types = {}, {}
     for part in (text or ""):gmatch("[^,]+") do
         local rest = part:match("^gres[:/]gpu(.*)$") or part:match("^gpu(.*)$")
         if rest then
@@ -90,14 +108,18 @@ local function gpus_of(text)
                 number = rest:match("^[:=](%d+)$")
                 named = not number and rest:match("^:(.+)$") or nil
             end
-            count = count + (tonumber(number) or (rest == "" or named) and 1 or 0)
-            type = type or named
+            local type = named or "*"
+            if not counts[type] then
+                counts[type] = 0
+                types[#types + 1] = type
+            end
+            counts[type] = counts[type] + (tonumber(number) or (rest == "" or named) and 1 or 0)
         end
     end
-    return count, type
+    return counts, types
 end
 
--- GPUs that a job asks for, in all: those of each node, task or socket, times as many as there are at least.
+-- GPUs that a job asks for, in all, by type: those of each node, task or socket, times as many as there are at least.
 local function asked(job)
     local nodes = number_of(job.min_nodes) or 1
     local tasks = number_of(job.num_tasks) or nodes
@@ -105,15 +127,21 @@ local function asked(job)
         { job.tres_per_job, 1 },
         { job.tres_per_node or job.gres, nodes },
         { job.tres_per_task, tasks },
-        { job.tres_per_socket, nodes },
+        { job.tres_per_socket, nodes * (number_of(job.sockets_per_node) or 1) },
     }
     for _, part in ipairs(parts) do
-        local count, type = gpus_of(part[1])
-        if count > 0 then
-            return count * part[2], type
+        local counts, types = gpus_of(part[1])
+        local all = {}
+        for _, type in ipairs(types) do
+            if counts[type] > 0 then
+                all[#all + 1] = { type = type, gpus = counts[type] * part[2] }
+            end
+        end
+        if #all > 0 then
+            return all
         end
     end
-    return 0, nil
+    return {}
 end
 
 local function array_tasks(job)
@@ -169,9 +197,36 @@ end
 
 local headroom = {}
 
+-- The message for GPUs of one type under a limit.
+local function answer_of(quota, limit, gpus, tasks, now)
+    local free, promise = free_of(limit), hours_text(limit.hours)
+    local kind = limit.type == "*" and "GPUs" or limit.type
+    if free >= gpus * tasks then
+        return string.format("%d %s guaranteed for %s from their start; %d were free", gpus * tasks, kind, promise, free)
+    end
+    local text = string.format("%s guaranteed is spent: %d of %d %s are free, this job asks for %d", promise, free, limit.limit, kind, gpus * tasks)
+    local instead = others(quota, limit.type, gpus, limit.name)
+    if gpus > limit.limit then
+        text = text .. "; it waits until the quota grows"
+    else
+        text = text .. "; it waits"
+    end
+    text = instead ~= "" and (text .. "; " .. instead) or text
+    return text .. expected_text(quota, limit, gpus * tasks, now)
+end
+
+-- The QOS or account of a job that decides: that which it names, or that which it gets without a word.
+local function name_of(job, by)
+    local named, default = job.account, job.default_account
+    if by == "qos" then
+        named, default = job.qos, job.default_qos
+    end
+    return named ~= "" and named or default
+end
+
 -- The message for a job, and whether it is refused: text or nil, and true or false.
 function headroom.answer(job, quota, now)
-    local name = quota.by == "qos" and job.qos or job.account
+    local name = name_of(job, quota.by)
     local of_name = {}
     for _, limit in ipairs(quota.limits) do
         if limit.name == name then
@@ -181,8 +236,8 @@ function headroom.answer(job, quota, now)
     if next(of_name) == nil then
         return nil, false -- No spot job, or one without a promise.
     end
-    local gpus, type = asked(job)
-    if gpus == 0 then
+    local wanted = asked(job)
+    if #wanted == 0 then
         return nil, false
     end
     if now > quota.expires then
@@ -193,37 +248,29 @@ function headroom.answer(job, quota, now)
             REFUSE_STALE and "are refused until it is; try again later, or submit without " .. name or "may wait"
         ), REFUSE_STALE
     end
-    local limit = of_name[type or "*"] or of_name["*"]
-    if not type and quota.require_type then
-        local types = {}
-        for known in pairs(of_name) do
-            if known ~= "*" then
-                types[#types + 1] = known
+    local tasks, texts = array_tasks(job), {}
+    for _, one in ipairs(wanted) do
+        if one.type == "*" and quota.require_type then
+            local types = {}
+            for known in pairs(of_name) do
+                if known ~= "*" then
+                    types[#types + 1] = known
+                end
             end
+            table.sort(types)
+            return string.format(
+                "a spot job has to name its GPU type: --gres=gpu:TYPE:%d with TYPE one of %s", one.gpus, table.concat(types, ", ")
+            ), true
         end
-        table.sort(types)
-        return string.format(
-            "a spot job has to name its GPU type: --gres=gpu:TYPE:%d with TYPE one of %s", gpus, table.concat(types, ", ")
-        ), true
+        local limit = of_name[one.type] or of_name["*"]
+        if limit then
+            texts[#texts + 1] = answer_of(quota, limit, one.gpus, tasks, now)
+        end
     end
-    if not limit then
+    if #texts == 0 then
         return nil, false
     end
-    local tasks = array_tasks(job)
-    local free, promise = free_of(limit), hours_text(limit.hours)
-    local kind = limit.type == "*" and "GPUs" or limit.type
-    if free >= gpus * tasks then
-        return string.format("%d %s guaranteed for %s from their start; %d were free", gpus * tasks, kind, promise, free), false
-    end
-    local text = string.format("%s guaranteed is spent: %d of %d %s are free, this job asks for %d", promise, free, limit.limit, kind, gpus * tasks)
-    local instead = others(quota, limit.type, gpus, name)
-    if gpus > limit.limit then
-        text = text .. "; it waits until the quota grows"
-    else
-        text = text .. "; it waits"
-    end
-    text = instead ~= "" and (text .. "; " .. instead) or text
-    return text .. expected_text(quota, limit, gpus * tasks, now), false
+    return table.concat(texts, "; "), false
 end
 
 local function log_fault(why)

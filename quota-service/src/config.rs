@@ -131,6 +131,8 @@ pub struct Config {
     pub webhook_format: WebhookFormat,
     /// Their kinds, a comma between them; empty for all.
     pub webhook_kinds: EventKinds,
+    /// The event `eta_moved`: the expected start of a waiting task moved by at least so many seconds; 0 for no such event.
+    pub eta_moved_s: u64,
     /// File with the secret that signs them; a chat needs none.
     pub webhook_secret_file: FilePath,
     /// Certificates (PEM) of the authority of an https webhook; empty for those that the machine trusts.
@@ -357,6 +359,7 @@ impl Config {
         webhook_url: OptionalUrl::NONE,
         webhook_format: WebhookFormat::Json,
         webhook_kinds: EventKinds::ALL,
+        eta_moved_s: 1_800,
         webhook_secret_file: FilePath::NONE,
         webhook_authorities_file: FilePath::NONE,
         power_file: FilePath::NONE,

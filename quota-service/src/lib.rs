@@ -4,7 +4,7 @@
 //! them out; [`drift`] looks back at what was
 //! forecast; [`retrain`] has models trained again; [`source`] reads usage
 //! out of Prometheus; [`engine`] places
-//! tasks by the quotas. Every decision is made in `placement` and `forecaster`; here is only the way between them.
+//! tasks by the quotas; [`start_times`] says when they start. Every decision is made in `placement` and `forecaster`; here is only the way between them.
 
 pub mod access;
 pub mod args;
@@ -34,6 +34,7 @@ pub mod retrain;
 pub mod serve;
 pub mod settings;
 pub mod source;
+pub mod start_times;
 pub mod state;
 pub mod topology;
 pub mod trace;

@@ -7,7 +7,7 @@ use crate::error::ServiceError;
 use crate::refresh;
 use crate::state::{AppState, Options};
 use crate::trace::{self, Traces};
-use crate::{health, http, metrics, prices, promises, retention, retrain, source, without_database};
+use crate::{health, http, metrics, prices, promises, retention, retrain, source, start_times, without_database};
 use axum::Router;
 use command_line::{colours, say};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -196,6 +196,7 @@ struct Working {
     retaining: JoinHandle<()>,
     /// Reads alone: it may be cut at any moment.
     keeping: JoinHandle<()>,
+    forecasting_starts: JoinHandle<()>,
 }
 
 /// Reads who may ask, takes the leases that are free, and begins to work.
@@ -219,6 +220,7 @@ async fn begin(state: &AppState, address: SocketAddr, settings_file: Option<Path
         feeding: tokio::spawn(source::run(state.renewals.clone(), sources)),
         retaining: tokio::spawn(retention::run(state.core.clone())),
         keeping: tokio::spawn(promises::run(state.quotas.clone())),
+        forecasting_starts: tokio::spawn(start_times::run(state.start_times.clone())),
     })
 }
 
@@ -226,9 +228,11 @@ impl Working {
     /// Ends it, and leaves the clusters to other services. What does not end is left: its writes are refused once another
     /// service has taken over.
     async fn end(self, state: &AppState) {
-        let part = ENDS_WITHIN / 4;
-        let Self { watching, pulse, proving, renewing, retraining, feeding, retaining, keeping } = self;
+        let part = ENDS_WITHIN / 5;
+        let Self { watching, pulse, proving, renewing, retraining, feeding, retaining, keeping, forecasting_starts } =
+            self;
         keeping.abort();
+        forecasting_starts.abort();
         pulse.abort();
         proving.abort();
         renewing.abort();
@@ -239,6 +243,7 @@ impl Working {
         ended("renewals, feeds and retention", part, ending).await;
         giving_up.abort();
         giving_up_retention.abort();
+        ended("what was learned of starts", part, state.start_times.save_all()).await;
         ended("writers of pools", part, state.engine.stop()).await;
         ended("the release of leases", part, state.core.leases.release(state.core.store.as_ref())).await;
         // A training that is under way ends with the service. One that broke off has nothing more to end.

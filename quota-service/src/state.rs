@@ -9,6 +9,7 @@ use crate::health::Health;
 use crate::leases::Leases;
 use crate::quotas::Quotas;
 use crate::refresh::Renewals;
+use crate::start_times::StartTimes;
 use axum::extract::FromRef;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Parts {
     pub engine: Arc<Engine>,
     /// Requests for renewals of the quotas.
     pub renewals: Arc<Renewals>,
+    /// Forecasts of starts.
+    pub start_times: Arc<StartTimes>,
     /// Tokens, and the writes of clients that are under way.
     pub access: Arc<Access>,
     /// State of the database.
@@ -77,8 +80,9 @@ impl AppState {
         let quotas = Arc::new(Quotas::new(core.clone()));
         let engine = Arc::new(Engine::new(core.clone(), webhook));
         let renewals = Arc::new(Renewals::new(core.clone(), quotas.clone(), engine.clone()));
+        let start_times = Arc::new(StartTimes::new(core.clone(), engine.clone()));
         let access = Arc::new(Access::new(core.clone()));
-        Self(Arc::new(Parts { core, quotas, engine, renewals, access, health: Arc::default() }))
+        Self(Arc::new(Parts { core, quotas, engine, renewals, start_times, access, health: Arc::default() }))
     }
 }
 
@@ -101,4 +105,12 @@ macro_rules! parts {
     };
 }
 
-parts! { core: Core, quotas: Quotas, engine: Engine, renewals: Renewals, access: Access, health: Health }
+parts! {
+    core: Core,
+    quotas: Quotas,
+    engine: Engine,
+    renewals: Renewals,
+    start_times: StartTimes,
+    access: Access,
+    health: Health,
+}

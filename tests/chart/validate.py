@@ -21,7 +21,7 @@ VERSIONS = ["1.34", "1.35", "1.36"]
 # Kinds of others, whose schemas are not among those of Kubernetes.
 FOREIGN = ("kueue.x-k8s.io/", "monitoring.coreos.com/", "cert-manager.io/")
 # Manifests that are no templates.
-PLAIN = [CHART.parent / "tools.yaml"]
+PLAIN = [CHART.parent / "tools.yaml", CHART.parent / "users.yaml"]
 # Maps whose keys are the user's: the file of values may name any.
 FREE = {
     "commonLabels", "claims.deviceClasses", "quotaService.settings", "quotaService.trainSettings", "connector.settings", "resourceQuota.shares",

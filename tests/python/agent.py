@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp import Client, MCPError, StdioServerParameters
 
-READS = {"pools", "quota", "why", "what_if", "promises", "statement"}
+READS = {"pools", "quota", "why", "when", "what_if", "promises", "statement"}
 WRITES = {"submit", "cancel"}
 
 
@@ -68,6 +68,10 @@ async def reads(client: Client, of: dict[str, str]) -> None:
     assert hours["code"] == "unknown-hours" and "4" in hours["known"] and hours["retry"] is False, hours
     pool = await refusal(client, "quota", cluster="mars", gpu_model="A100")
     assert pool["code"] in {"unknown-cluster", "unknown-pool"} and pool["status"] == 404, pool
+    unknown = await refusal(client, "when", task="missing", **of)
+    assert unknown["code"] == "unknown-task", unknown
+    assert "expected `task`" in await fault(client, "when", **of)
+    assert "expected `task` alone" in await fault(client, "when", task="a", pods=2, **of)
     task = await refusal(client, "why", task="missing", **of)
     assert task["code"] == "unknown-task", task
     assert "unknown field `hour`" in await fault(client, "quota", hour=4)
@@ -81,6 +85,10 @@ async def writes(client: Client, of: dict[str, str]) -> None:
     assert reason["remedy"], reason
     why = await answer(client, "why", task="agent-1", **of)
     assert why["task"]["status"] == "waiting" and why["reason"]["remedy"], why
+    when = await answer(client, "when", task="agent-1", **of)
+    assert when["status"] == "waiting" and all(one["remedy"] for one in when["doubts"]), when
+    prices = await answer(client, "when", organization="org-000", gpus_per_pod=8, runs_s=600, **of)
+    assert [one["class"] for one in prices["prices"]][-1] == "hp", prices
     assert (await answer(client, "cancel", task="agent-1", **of))["status"] == "deleted"
 
 

@@ -108,6 +108,13 @@ def places(client: Headroom, cluster: str, gpu_model: str) -> None:
     why = pool.why("sweep")
     assert why.task.status == "waiting" and why.reason.code, why
     assert [task.id for task in pool.tasks("waiting").tasks] == ["sweep"]
+    when = pool.when("sweep")
+    assert when.status == "waiting" and when.doubts and len(when.start.started_by) == 32, when
+    asked = pool.when_submitted(organization="org-000", gpus_per_pod=8, pods=2)
+    assert asked.task is None and asked.waits is not None and not asked.starts_now, asked
+    deadline = datetime.now(timezone.utc) + timedelta(hours=20)
+    prices = pool.prices(organization="org-000", gpus_per_pod=8, runs_s=600, ends_by=deadline)
+    assert [price.class_ for price in prices.prices][-1] == "hp" and prices.cheapest_in_time is not None, prices
     assert pool.finish("train").status == "finished"
     assert pool.cancel("sweep").status == "deleted"
     assert [task.status for task in pool.follow("train")] == ["finished"]

@@ -39,12 +39,15 @@ for _, case in ipairs({
     { { tres_per_job = "gres:gpu:h100:8", tres_per_node = nil, min_nodes = 2 }, 8, "h100" },
     { { tres_per_task = "gres/gpu:a100=1", num_tasks = 5 }, 5, "a100" },
     { { tres_per_node = "gres:craynetwork:1,gres:gpu:a100:2" }, 2, "a100" },
+    { { tres_per_socket = "gres:gpu:a100:1", sockets_per_node = 2, min_nodes = 2 }, 4, "a100" },
+    { { tres_per_socket = "gres:gpu:a100:1", sockets_per_node = 65534, min_nodes = 2 }, 2, "a100" },
     { { tres_per_node = "gres:shard:4" }, 0, nil },
     { {}, 0, nil },
 }) do
-    local count, type = hook.asked(case[1])
-    is(count, case[2], "GPUs of case " .. _)
-    is(type, case[3], "type of case " .. _)
+    local all = hook.asked(case[1])
+    is(#all, case[2] > 0 and 1 or 0, "types of case " .. _)
+    is((all[1] or {}).gpus, case[2] > 0 and case[2] or nil, "GPUs of case " .. _)
+    is((all[1] or {}).type, case[2] > 0 and (case[3] or "*") or nil, "type of case " .. _)
 end
 for expression, count in pairs({ ["0-9"] = 10, ["0-9%2"] = 2, ["1,3,5-7"] = 5, ["0-8:4"] = 3, [""] = 1 }) do
     is(hook.array_tasks({ array_inx = expression }), count, "tasks of " .. expression)
@@ -82,6 +85,14 @@ is(select(2, submit({})), "", "nothing")
 result, text = submit({ qos = "spot1h", tres_per_node = "gres:gpu:a100:1", array_inx = "0-9%7" })
 is(text:match("this job asks for 7") ~= nil, true, "an array under its limit")
 
+-- Each of several types, and the QOS and account that a job gets without a word.
+result, text = submit(job("spot1h", "a100:1,gres:gpu:h100:2"))
+is(text, "headroom: 1 a100 guaranteed for 1 h from their start; 6 were free; 2 GPUs guaranteed for 1 h from their start; 8 were free", "two types")
+is(select(2, submit({ default_qos = "spot1h", tres_per_node = "gres:gpu:a100:1" })):match("6 were free") ~= nil, true, "default QOS")
+is(select(2, submit({ qos = "normal", default_qos = "spot1h", tres_per_node = "gres:gpu:a100:1" })), "", "HP with a spot default")
+write((head .. limits):gsub("by qos", "by account"))
+is(select(2, submit({ default_account = "spot1h", tres_per_node = "gres:gpu:a100:1" })):match("6 were free") ~= nil, true, "default account")
+
 -- When it is expected: the first time at which there is enough, and nothing where none is known.
 local soon, later = os.time() + 3600, os.time() + 7200
 write(head .. limits .. string.format("expected spot4h a100 %d 2\nexpected spot4h a100 %d 4\n", soon, later))
@@ -96,6 +107,22 @@ end
 is(select(2, submit(job("spot1h", "a100:2"))):match("expected"), nil, "free now")
 write(head .. limits .. "expected spot4h a100 1000 4\n")
 is(select(2, submit(job("spot4h", "a100:2"))):match("expected"), nil, "a time that is over")
+
+-- Files that are not whole, not ours, or huge, and numbers that are none: the job passes, and the log has the reason.
+for what, content in pairs({
+    ["an end that is missing"] = (head .. limits):sub(1, -4),
+    ["too long"] = head .. limits:rep(100000),
+    ["no number"] = head .. "limit spot1h 1 a100 1e308 0\n",
+    ["half an hour"] = head .. "limit spot1h 0.5 a100 8 0\n",
+    ["a negative one"] = head .. "limit spot1h 1 a100 8 -1\n",
+    ["another version"] = "headroom-quota 2\n",
+    ["nothing"] = "",
+}) do
+    write(content)
+    result, text = submit(job("spot1h", "a100:2"))
+    is(result, 0, what)
+    is(text:match("^error headroom: ") ~= nil, true, what .. " is logged")
+end
 
 -- 3. Stale, missing, torn, and an error of the hook's own.
 write((head .. limits):gsub("9999999999", "1000"))

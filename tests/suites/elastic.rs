@@ -95,7 +95,7 @@ fn a_run_is_a_table_and_a_file() {
         "{}",
         ran.stdout
     );
-    assert!(ran.stderr.contains("1 jobs ask for no GPU and are left out"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 job is left out for want of GPUs"), "{}", ran.stderr);
     let table = fs::read_to_string(format!("{out}/elastic.csv")).unwrap();
     assert!(table.starts_with("gpus,policy,figure,value\n8,cornucopia,") && table.contains("8,srtf,finished,40\n"));
 }

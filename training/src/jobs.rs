@@ -59,7 +59,8 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
     }
     if left_out > 0 {
         print_notice(format_args!(
-            "note: {left_out} HP jobs of --jobs are left out: they have no duration, or a GPU model without usage"
+            "note: of --jobs {} left out, without a duration or of a GPU model without usage",
+            vocab::count(left_out, "HP job").verb("is", "are")
         ));
     }
     known.values_mut().for_each(PoolJobs::sort);

@@ -32,6 +32,8 @@ pub struct SlurmSummary {
     form: String,
     /// Records with GPUs: a job has one for each start.
     records: usize,
+    /// Records that stood there again and count once.
+    repeated: u64,
     /// Jobs that ask for parts of GPUs alone.
     jobs_with_parts: u64,
     /// Jobs that are neither HP nor spot by the flags.
@@ -168,6 +170,7 @@ impl SlurmSummary {
         Self {
             form: form.to_string(),
             records: history.jobs.len(),
+            repeated: history.repeated,
             jobs_with_parts: history.jobs_with_parts,
             other_jobs: found.other_jobs,
             jobs_without_demand: found.jobs_without_demand,
@@ -189,13 +192,19 @@ impl SlurmSummary {
             print_notice(format_args!("skipped: {record}"));
         }
         for (model, jobs) in &self.untyped_jobs {
-            print_notice(format_args!("note: {jobs} jobs name no GPU type and count as {model} (--gpu-model)"));
+            let jobs = vocab::count(*jobs, "job");
+            print_notice(format_args!("note: without a GPU type, and counted as {model} (--gpu-model): {jobs}"));
+        }
+        if self.repeated > 0 {
+            print_notice(format_args!("note: {} records stand there again and count once", self.repeated));
         }
         if self.jobs_with_parts > 0 {
-            print_notice(format_args!("note: {} jobs ask for parts of GPUs and are not counted", self.jobs_with_parts));
+            let jobs = vocab::count(self.jobs_with_parts, "job").verb("asks", "ask");
+            print_notice(format_args!("note: {jobs} for parts of GPUs, which do not count"));
         }
         if self.other_jobs > 0 {
-            print_notice(format_args!("note: {} jobs are neither HP nor spot and are not counted", self.other_jobs));
+            let jobs = vocab::count(self.other_jobs, "job").verb("is", "are");
+            print_notice(format_args!("note: {jobs} neither HP nor spot and not counted"));
         }
     }
 

@@ -60,6 +60,10 @@ impl Programs {
     ) -> Result<T, RecordsError> {
         let line = [&[program], arguments].concat().join(" ");
         let failed = |detail: String, may_pass| RecordsError::Command { command: line.clone(), detail, may_pass };
+        // Without its file a program asks the network for one, for longer than its time.
+        if let Some(conf) = self.conf.as_ref().filter(|conf| !conf.exists()) {
+            return Err(failed(format!("there is no file {}: correct the setting slurm_conf", conf.display()), false));
+        }
         let mut running = Running::start(self, &self.folder.join(program), arguments).map_err(|fault| {
             failed(format!("cannot be started: {fault}; is it installed, and is its folder set?"), false)
         })?;

@@ -26,7 +26,7 @@ pub enum GpusFault {
     Text { text: String },
     #[error("{name} has {count}, more than {} GPUs", u32::MAX)]
     Count { name: String, count: u64 },
-    #[error("{typed} GPUs have a type, and {total} GPUs are there in all")]
+    #[error("{} a type, more than the {total} in all", vocab::gpus(*typed).verb("has", "have"))]
     Sum { typed: u64, total: u32 },
 }
 
@@ -92,7 +92,7 @@ impl Gpus {
 
 impl fmt::Display for Gpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} GPUs", self.total)?;
+        write!(f, "{}", vocab::gpus(self.total))?;
         for (model, count) in &self.typed {
             write!(f, ", {count} {model}")?;
         }

@@ -102,6 +102,8 @@ pub struct History {
     pub jobs_without_gpus: u64,
     /// Jobs that ask for parts of GPUs (`gres/shard`, `gres/mps`) alone, which are not counted.
     pub jobs_with_parts: u64,
+    /// Records of a document that stand in it again, as where two answers were put together; each counts once.
+    pub repeated: u64,
     /// Latest time in the document: when it was printed, or shortly before.
     pub latest: Option<UnixSeconds>,
     /// Earliest end in the document: it was asked for from then on, or from before.
@@ -211,6 +213,7 @@ impl History {
         let mut history = Self::default();
         let (form, skipped) = document::read(place, KIND, from, &mut |raw: Raw| history.add(&raw))?;
         history.skipped = skipped;
+        history.repeated = history.unite();
         Ok((history, form))
     }
 
@@ -223,6 +226,13 @@ impl History {
         self.latest = self.latest.max(other.latest);
         self.earliest_end = [self.earliest_end, other.earliest_end].into_iter().flatten().min();
         self.skipped.extend(other.skipped);
+        self.repeated += other.repeated;
+        let _ = self.unite();
+    }
+
+    /// Leaves one record of each start; answers how many went.
+    fn unite(&mut self) -> u64 {
+        let before = self.jobs.len();
         self.jobs.sort_by_key(|job| (job.id, job.submitted, job.started, job.ended));
         self.jobs.dedup_by(|later, earlier| {
             let is_same = (later.id, later.submitted) == (earlier.id, earlier.submitted);
@@ -232,6 +242,7 @@ impl History {
             }
             is_again
         });
+        (before - self.jobs.len()) as u64
     }
 
     fn add(&mut self, raw: &Raw) -> Result<(), String> {

@@ -15,7 +15,7 @@ pub const KIND: Kind =
     Kind { list: "nodes", command: "scontrol show nodes --json (22.05: sinfo --json)", named_by: "name" };
 
 /// Words of a state on which no job starts. `PLANNED` is none of them: a job waits for the node.
-const CLOSED: [&str; 18] = [
+const CLOSED: [&str; 17] = [
     "DOWN",
     "DRAIN",
     "DRAINING",
@@ -32,7 +32,6 @@ const CLOSED: [&str; 18] = [
     "POWER_DRAIN",
     "REBOOT_ISSUED",
     "RESERVED",
-    "UNKNOWN",
     "BLOCKED",
 ];
 /// Words of a state on which no job runs either.

@@ -60,6 +60,8 @@ pub struct Accounts {
 
 /// The account above all others.
 const ROOT: &str = "root";
+/// Organization of jobs without an account.
+const WITHOUT_ACCOUNT: &str = "none";
 
 /// Why a tree of accounts was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,9 +112,13 @@ impl Accounts {
         Ok(accounts)
     }
 
-    /// The organization of an account: its parent at the level, or itself above it.
+    /// The organization of an account: its parent at the level, or itself above it. A Slurm that enforces no associations has
+    /// jobs without an account: they are of one organization.
     #[must_use]
     pub fn organization<'a>(&'a self, account: &'a str) -> &'a str {
+        if account.is_empty() {
+            return WITHOUT_ACCOUNT;
+        }
         let Some(level) = self.level else { return account };
         let path = self.path(account).unwrap_or_default();
         path.get(path.len().saturating_sub(level as usize)).copied().unwrap_or(account)
@@ -170,6 +176,12 @@ mod tests {
         );
         assert_eq!(["segmentation", "vision", "research"].map(|one| of(2, one)), ["vision", "vision", "research"]);
         assert_eq!(Accounts::default().organization("vision"), "vision");
+    }
+
+    #[test]
+    fn jobs_without_an_account_are_of_one_organization() {
+        assert_eq!(Accounts::default().organization(""), "none");
+        assert_eq!(Accounts::parse("root|\nvision|root\n", 1).unwrap().organization(""), "none");
     }
 
     #[test]

@@ -110,6 +110,8 @@ fn a_node_takes_no_job_while_it_drains_and_is_one_in_all_its_partitions() {
     };
     let open = read(&[node(r#"["MIXED","PLANNED"]"#, "b"), node(r#"["MIXED","PLANNED"]"#, "a")].join(","));
     assert_eq!((open.is_open, open.partitions), (true, vec!["a".to_owned(), "b".to_owned()]));
+    // A slurmctld that has just started waits for its nodes to register, for some seconds.
+    assert!(read(&node(r#""unknown","state_flags":[]"#, "a")).is_open);
     let states = [
         r#""mixed","state_flags":["DRAIN"]"#,
         r#"["IDLE","DRAIN"]"#,
@@ -247,6 +249,28 @@ fn records_that_two_answers_share_count_once_and_a_start_replaces_its_wait() {
     ]));
     let found: Vec<(u32, i64)> = first.jobs.iter().map(|job| (job.id, job.started.unwrap().get() - HOUR)).collect();
     assert_eq!(found, [(1, 10), (1, 40), (2, 50)]);
+}
+
+#[test]
+fn a_settings_file_that_is_not_there_is_named_at_once() {
+    let programs = crate::command::Programs::new(std::path::Path::new(""), std::time::Duration::from_secs(60));
+    let fault = programs.with_conf(Some(std::path::Path::new("/nosuch/slurm.conf"))).text("true", &[]).unwrap_err();
+    assert!(
+        fault.to_string().contains("there is no file /nosuch/slurm.conf: correct the setting slurm_conf"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn a_record_that_stands_twice_in_a_file_counts_once() {
+    let one = job(1, "COMPLETED", [0, 100, 200, 3_000]);
+    // It was running when the first answer was printed.
+    let running = job(1, "RUNNING", [0, 100, 200, NO]);
+    let again = job(1, "COMPLETED", [0, 4_000, 4_000, 5_000]);
+    let twice = history(&jobs(&[&running, &again, &one, &again]));
+    let once = history(&jobs(&[&one, &again]));
+    assert_eq!((twice.repeated, once.repeated), (2, 0));
+    assert_eq!(twice.jobs, once.jobs);
 }
 
 #[test]

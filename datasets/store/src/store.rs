@@ -3,8 +3,8 @@
 use crate::{
     AuditRecord, AuditStore, CalendarStore, CapacityStore, ClusterStore, CorrectionStore, EtaStore, JournalStore,
     LearnedStore, Lease, LeaseStore, LedgerStore, NodeHourStore, NodeStore, OutcomeStore, OverrideStore,
-    PoolStateStore, ProofStore, QuotaStore, RunStore, SettingsStore, SizeStore, StatementStore, StoreError, TokenStore,
-    UsageStore,
+    PoolStateStore, ProofStore, QuotaStore, ReservationStore, RunStore, SettingsStore, SizeStore, StartStore,
+    StatementStore, StoreError, TokenStore, UsageStore,
 };
 use async_trait::async_trait;
 use std::fmt;
@@ -40,6 +40,7 @@ pub trait Store:
     + EtaStore
     + LedgerStore
     + LearnedStore
+    + StartStore
     + LeaseStore
     + JournalStore
     + NodeStore
@@ -50,6 +51,7 @@ pub trait Store:
     + AuditStore
     + CorrectionStore
     + OverrideStore
+    + ReservationStore
     + NodeHourStore
     + ProofStore
     + SizeStore

@@ -77,7 +77,7 @@ pub fn visible(name: &str) -> Result<(), NameError> {
 /// [`NameError::Reserved`].
 pub fn addressable(id: &str) -> Result<(), NameError> {
     match id {
-        "dry-run" | "." | ".." => Err(NameError::Reserved { name: id.to_owned() }),
+        "dry-run" | "eta" | "prices" | "." | ".." => Err(NameError::Reserved { name: id.to_owned() }),
         _ => Ok(()),
     }
 }
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn words_of_routes_and_steps_of_paths_are_no_ids() {
-        for id in ["dry-run", ".", ".."] {
+        for id in ["dry-run", "eta", "prices", ".", ".."] {
             assert_eq!(addressable(id), Err(NameError::Reserved { name: id.to_owned() }));
         }
         assert_eq!((addressable("dry-run-1"), addressable("...")), (Ok(()), Ok(())));

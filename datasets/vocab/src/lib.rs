@@ -4,6 +4,7 @@
 //! [`MilliGpus`] is never negative, a [`DemandForecast`] holds no NaN. The crate knows no I/O, no SQL, no serde.
 
 mod amount;
+mod count;
 mod forecast;
 mod ids;
 mod job;
@@ -11,12 +12,14 @@ mod node;
 mod overrides;
 mod pool;
 mod rate;
+mod reservations;
 mod task;
 mod time;
 mod topology;
 mod usage;
 
 pub use amount::{AmountError, LEAST_STDDEV_GPUS, MilliGpus};
+pub use count::{Count, count, gpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
 pub use ids::{
     CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
@@ -27,6 +30,7 @@ pub use node::Node;
 pub use overrides::{Override, OverrideId, OverrideKind};
 pub use pool::{CapacityRow, Outcome, OutcomeKind, PlacedBy, PoolState, spot_of_at_least};
 pub use rate::{GuaranteeRate, RateError};
+pub use reservations::{Repeats, Reservation, ReservationId, ReservedWindow, Weekday};
 pub use task::{Task, TaskClass, TaskError};
 pub use time::{
     HOURS_PER_DAY, HOURS_PER_WEEK, HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_DAY, SECONDS_PER_HOUR,

@@ -96,6 +96,11 @@ impl Accounts {
                     }
                     self.started(pool, task, now);
                 }
+                Fact::Cleared { victims, .. } => {
+                    for cut in cuts.by_ref().take(victims.len()) {
+                        self.cut(pool, cut, now);
+                    }
+                }
                 Fact::Resized { task, .. } => self.resized(pool, task, now),
                 Fact::Renewed { task, guarantee } => self.promised(task, Some(*guarantee)),
                 Fact::Ended { task, .. } => self.leaves(task, now),
@@ -212,12 +217,13 @@ impl Accounts {
         self.leaves(&cut.task, now);
         let by = match &cut.why {
             CutReason::EvictedBy { task } => self.organization_of(pool, task),
+            CutReason::ClearedFor { organization, .. } => Some(organization.clone()),
             CutReason::Lost { .. } => None,
         };
         let line = self.today.line(&organization);
         match &cut.why {
             CutReason::Lost { .. } => line.lost_to_nodes += lost,
-            CutReason::EvictedBy { .. } => {
+            CutReason::EvictedBy { .. } | CutReason::ClearedFor { .. } => {
                 line.lost_to_evictions += lost;
                 let broken = u64::from(cut.run.guarantee.is_some());
                 *line.evicted_by.entry(by.unwrap_or(organization)).or_default() +=

@@ -8,8 +8,9 @@ use crate::url::{Path, encoded};
 use hyper::Method;
 use wire::{
     Explanation, ForecastAnswer, NodeBody, NodeList, NodeViews, OutcomeBatch, OutcomeReceipt, PoolList, PoolStateBody,
-    PoolStateReceipt, PromiseReport, QuotaAnswer, QuotaHistory, SettingsBody, StatementAnswer, TaskAnswer, TaskBody,
-    TaskExplanation, TaskList, TaskStatusBody, UsageBatch, UsageReceipt, WhatIfAnswer,
+    PoolStateReceipt, PriceList, PriceQuestion, PromiseReport, QuotaAnswer, QuotaHistory, SettingsBody, StartAnswer,
+    StartQuestion, StatementAnswer, TaskAnswer, TaskBody, TaskExplanation, TaskList, TaskStatusBody, UsageBatch,
+    UsageReceipt, WhatIfAnswer,
 };
 
 /// A pool of a service.
@@ -83,6 +84,16 @@ impl Client {
     /// `POST /v1/tasks/dry-run`: the decision on a submission now; nothing changes.
     pub async fn dry_run(&self, task: &TaskBody) -> Result<TaskAnswer, ClientError> {
         self.send(Method::POST, "/v1/tasks/dry-run", task).await
+    }
+
+    /// `POST /v1/tasks/eta`: when a task would start that is not submitted; nothing changes.
+    pub async fn eta(&self, task: &StartQuestion) -> Result<StartAnswer, ClientError> {
+        self.send(Method::POST, "/v1/tasks/eta", task).await
+    }
+
+    /// `POST /v1/tasks/prices`: what each class and guarantee costs in waiting, and which of them ends in time; nothing changes.
+    pub async fn prices(&self, task: &PriceQuestion) -> Result<PriceList, ClientError> {
+        self.send(Method::POST, "/v1/tasks/prices", task).await
     }
 
     /// `GET /v1/statement`: where the GPU time of a month went, and its price.
@@ -202,6 +213,11 @@ impl Pool {
     /// `GET /v1/tasks/{id}/explain`.
     pub async fn explain_task(&self, id: &str) -> Result<TaskExplanation, ClientError> {
         self.client.get(self.of_task(id, "/explain").as_str()).await
+    }
+
+    /// `GET /v1/tasks/{id}/eta`: when a waiting task will start, or a running one has started.
+    pub async fn task_eta(&self, id: &str) -> Result<StartAnswer, ClientError> {
+        self.client.get(self.of_task(id, "/eta").as_str()).await
     }
 
     /// `DELETE /v1/tasks/{id}`.

@@ -113,7 +113,7 @@ fn capacity(asker: Asker<'_>, pool: &PoolSummary, here: &Gpus) -> Option<Check> 
     let known = pool.capacity_gpus?;
     // Nodes come and go between the two counts.
     let is_near = (known - gpus as f64).abs() <= 0.1 * known.max(gpus as f64);
-    let found = format!("Headroom counts {known} GPUs, the cluster has {gpus}");
+    let found = format!("Headroom counts {}, the cluster has {gpus}", vocab::gpus(known));
     let fix =
         format!("start {} run, which reports them; check that no other cluster reports under this name", asker.program);
     (!is_near).then(|| Check::warn(format!("capacity {}", pool.id), found, fix))

@@ -71,6 +71,23 @@ impl Offers {
         };
         Self { pools: self.pools.iter().map(aged).collect(), asked_at: self.asked_at }
     }
+
+    /// Why quotas of these GPU models are conservative; empty where none is. One of the future is, too: the clocks are apart. A
+    /// model without an offer is held to what is promised.
+    #[must_use]
+    pub fn why_conservative<'m>(&self, models: impl Iterator<Item = &'m GpuModel>) -> String {
+        let of = |(model, offer): (&GpuModel, &Offer)| {
+            let is_ahead = self.asked_at.is_some_and(|asked| offer.computed_at > asked);
+            let clock =
+                if is_ahead { ", later than the clock of this machine: doctor compares the clocks" } else { "" };
+            format!("the quota of {model} is of {}{clock}", offer.computed_at)
+        };
+        let old = self.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
+        let missing = models.filter(|model| !self.pools.contains_key(*model));
+        let missing = missing.map(|model| format!("no quota of {model} is offered, or none that can be read"));
+        let all: Vec<String> = old.map(of).chain(missing).collect();
+        if all.is_empty() { String::new() } else { format!("Headroom does not renew: {}", all.join(", ")) }
+    }
 }
 
 fn offer(pool: &PoolSummary) -> Option<Offer> {
@@ -191,5 +208,12 @@ mod tests {
         assert_eq!(quotas(0), [20_000, 10_500]);
         assert_eq!(quotas(2_399), [20_000, 10_500], "stale: the last value stands");
         assert_eq!(quotas(2_400), [3_000, 3_000], "conservative: what is held");
+        let why = |offers: &Offers, age_s: i64| {
+            offers.at(start.plus_s(age_s), |_, _| MilliGpus::ZERO).why_conservative(std::iter::empty())
+        };
+        assert_eq!(why(&offers, 2_399), "");
+        assert_eq!(why(&offers, 2_400), "Headroom does not renew: the quota of A100 is of 2026-11-22T10:00:00Z");
+        let behind = Offers::of(&list("2026-11-22T10:00:00Z"), "earth", start.plus_s(-600));
+        assert!(why(&behind, -600).contains("later than the clock of this machine"), "{}", why(&behind, -600));
     }
 }

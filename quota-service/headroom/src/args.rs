@@ -15,6 +15,7 @@ use std::net::SocketAddr;
     headroom quota --hours 4\n  \
     headroom submit --id sweep-1 --organization vision --gpus-per-pod 8 --pods 2 --guarantee-hours 4\n  \
     headroom why sweep-1\n  \
+    headroom when sweep-1\n  \
     headroom statement --month 2026-11\n\n\
     The pool is named by --cluster and --gpu-model; where the service shows a single one, by neither."
 )]
@@ -35,6 +36,8 @@ pub enum Command {
     Submit(SubmitFlags),
     /// Explain why a task waits or runs, or how the quota was computed
     Why(WhyFlags),
+    /// Print when a task starts, or would start; what each guarantee costs in waiting; what ends in time
+    When(WhenFlags),
     /// Take tasks back, waiting or running
     Cancel(CancelFlags),
     /// Follow a task, the events of a pool, or its quota
@@ -122,6 +125,47 @@ pub struct WhyFlags {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = "Examples:\n  \
+    headroom when sweep-1\n  \
+    headroom when --organization vision --gpus-per-pod 8 --pods 2 --guarantee-hours 4\n  \
+    headroom when --organization vision --gpus-per-pod 8 --prices\n  \
+    headroom when --organization vision --gpus-per-pod 8 --runs 3h --ends-by 2026-11-26T18:00:00Z --probability 0.9\n\n\
+    With a task: its start. Without: the start of a task that is not submitted; with --prices, or with --ends-by, one line for each \
+    class and guarantee. Nothing is submitted.")]
+pub struct WhenFlags {
+    /// Id of a task that waits or runs
+    #[arg(conflicts_with_all = ["organization", "class", "gpus_per_pod", "pods", "guarantee_hours", "prices", "runs", "ends_by"])]
+    pub task: Option<String>,
+    /// Organization of the task [default: the setting default_organization]
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+    /// High priority, or spot
+    #[arg(long, value_name = "CLASS", default_value = "spot", value_parser = ["hp", "spot"])]
+    pub class: String,
+    /// GPUs of each pod: whole ones, or a share of one such as 0.25
+    #[arg(long, value_name = "GPUS", default_value_t = 1.0, allow_negative_numbers = true, value_parser = finite)]
+    pub gpus_per_pod: f64,
+    /// Number of pods, placed all or none
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub pods: u32,
+    /// Hours for which a spot task is promised its GPUs; without them it runs at will
+    #[arg(long, value_name = "HOURS")]
+    pub guarantee_hours: Option<u64>,
+    /// Print what each class and guarantee costs in waiting
+    #[arg(long, conflicts_with_all = ["class", "guarantee_hours"])]
+    pub prices: bool,
+    /// How long the task runs, such as 90m or 3h: prints when it ends
+    #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with_all = ["class", "guarantee_hours"])]
+    pub runs: Option<u64>,
+    /// When the task is to have ended, RFC 3339: prints which class and guarantee end in time, and the latest submission
+    #[arg(long, value_name = "TIME", requires = "runs")]
+    pub ends_by: Option<String>,
+    /// Probability with which the task is to end in time [default: 0.9]
+    #[arg(long, value_name = "P", requires = "ends_by", value_parser = finite)]
+    pub probability: Option<f64>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = "Examples:\n  \
     headroom cancel sweep-1\n  \
     headroom cancel sweep-1 sweep-2 --json")]
 pub struct CancelFlags {
@@ -183,7 +227,7 @@ pub struct StatementFlags {
 #[command(after_long_help = "Examples:\n  \
     headroom mcp --api https://headroom.example:8443 --api-token-file token\n  \
     headroom mcp --http 127.0.0.1:8090\n\n\
-    Its tools read: pools, quota, why, what_if, promises, statement. With --allow-writes also submit and cancel. Over HTTP it \
+    Its tools read: pools, quota, why, when, what_if, promises, statement. With --allow-writes also submit and cancel. Over HTTP it \
     listens on this machine alone, at /mcp.")]
 pub struct McpFlags {
     /// Address and port for streamable HTTP, of the loopback; port 0 takes a free one. Without it, stdin and stdout
@@ -197,6 +241,16 @@ pub struct McpFlags {
 fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     number.ok_or_else(|| "expected a number such as 8 or 0.25".to_owned())
+}
+
+/// Seconds of a time such as 90m, 3h or 5400s.
+fn seconds(text: &str) -> Result<u64, String> {
+    let unit_s = |unit: char| [('s', 1), ('m', 60), ('h', 3_600)].into_iter().find(|known| known.0 == unit);
+    let known = text.chars().last().and_then(unit_s).and_then(|(unit, unit_s)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(unit_s)
+    });
+    known.filter(|seconds| *seconds > 0).ok_or_else(|| "expected a time such as 90m, 3h or 5400s".to_owned())
 }
 
 /// Flags that override settings.

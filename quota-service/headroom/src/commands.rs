@@ -5,6 +5,7 @@ mod quota;
 mod statement;
 mod submit;
 mod watch;
+mod when;
 mod why;
 
 use crate::args::Command;
@@ -22,6 +23,7 @@ pub async fn run(command: Command, config: &Config, json: bool) -> Result<(), Fa
         Command::Quota(flags) => quota::run(&client, config, &flags, json).await,
         Command::Submit(flags) => submit::run(&client, config, flags, json).await,
         Command::Why(flags) => why::run(&client, config, &flags, json).await,
+        Command::When(flags) => when::run(&client, config, flags, json).await,
         Command::Cancel(flags) => cancel::run(&client, config, &flags, json).await,
         Command::Watch(flags) => watch::run(&client, config, &flags, json).await,
         Command::Statement(flags) => statement::run(&client, config, &flags, json).await,

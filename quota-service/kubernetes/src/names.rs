@@ -26,6 +26,8 @@ pub const GUARANTEE_HOURS: &str = "headroom.dev/guarantee-hours";
 pub const CHECKPOINTED_AT: &str = "headroom.dev/checkpointed-at";
 /// Annotation: epoch of the last writer.
 pub const EPOCH: &str = "headroom.dev/epoch";
+/// Annotation of the heartbeat: quotas that its leader may not write, comma between them. The watchdog lowers these alone.
+pub const NOT_RENEWED: &str = "headroom.dev/not-renewed";
 /// Annotation: GPUs that spot pods held when the quota was published, by flavor, as JSON.
 pub const HELD_GPUS: &str = "headroom.dev/held-gpus";
 /// Annotation of a victim: time of its eviction, RFC 3339.

@@ -120,7 +120,10 @@ pub async fn read_by(client: &Client, config: &Config, now: UnixSeconds) -> Resu
     view.pass_to(now);
     let loose = view.devices_without_node();
     if loose > 0 {
-        faults.push(FactFault::Other(format!("{loose} devices belong to no node: they are in no pool")));
+        faults.push(FactFault::Other(format!(
+            "{} to no node and to no pool",
+            vocab::count(loose, "device").verb("belongs", "belong")
+        )));
     }
     Ok(Read { view, faults, uncounted })
 }
@@ -216,7 +219,11 @@ pub(crate) fn as_text(view: &View, faults: &[FactFault], now: UnixSeconds) -> St
     let mut text = if rows.is_empty() { none.to_owned() } else { table(&header, &rows) };
     if !view.without_model.is_empty() {
         let pods = view.without_model.len();
-        let _ = writeln!(text, "{pods} pods belong to no pool: they select no GPU model (default_gpu_model)");
+        let _ = writeln!(
+            text,
+            "{} to no pool, for want of a GPU model (default_gpu_model)",
+            vocab::count(pods, "pod").verb("belongs", "belong")
+        );
     }
     for fault in faults {
         let what = if fault.counts_anyway() { "read in part" } else { "not read" };

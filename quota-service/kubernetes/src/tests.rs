@@ -20,8 +20,13 @@ pub fn config(identity: &str) -> Config {
 
 /// A client of the server.
 pub async fn client(fake: &FakeKubernetes) -> Client {
+    client_of(&fake.kubeconfig()).await
+}
+
+/// A client of whose kubeconfig this is.
+pub async fn client_of(kubeconfig: &str) -> Client {
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let read = Kubeconfig::from_yaml(&fake.kubeconfig()).unwrap();
+    let read = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let mut made = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
     made.default_retry = false;
     Client::try_from(made).unwrap()

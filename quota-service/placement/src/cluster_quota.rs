@@ -97,6 +97,8 @@ mod tests {
                 estimated: false,
                 latest_demand: gpus(self.hp),
                 longest_quota_wait_s: 0,
+                sold: BTreeMap::new(),
+                kept: MilliGpus::ZERO,
             };
             let bounds = OFFERED.iter().zip(&self.bounds);
             let bounds: Vec<Bound> = bounds.map(|(h, bound)| Bound { hours: hours(*h), bound: gpus(*bound) }).collect();

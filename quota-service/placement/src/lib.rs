@@ -31,6 +31,7 @@ mod supply;
 pub mod timing;
 pub mod topology;
 pub mod what_if;
+pub mod windows;
 
 pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide, exceeded, over_quota};
 pub use eta::{Eta, EtaError};

@@ -22,19 +22,21 @@ pub struct Quota {
     pub hours: HorizonHours,
     /// C.
     pub capacity: MilliGpus,
-    /// B_H.
+    /// B_H, and what is sold ahead within H hours and is not in use yet.
     pub demand_bound: MilliGpus,
+    /// GPUs that are sold ahead within H hours: no promise reaches into them.
+    pub sold: MilliGpus,
     /// f(p, H) = max(0, C − B_H).
     pub inventory: MilliGpus,
     /// η at the computation.
     pub eta: Eta,
-    /// f · η, rounded down.
+    /// f · η, rounded down, and no more than what windows that are sold ahead leave of the capacity.
     pub scaled_inventory: MilliGpus,
     /// S0.
     pub idle: MilliGpus,
     /// S_a(H).
     pub used: MilliGpus,
-    /// S0 + S_a(H).
+    /// S0 + S_a(H), without idle GPUs that are kept for an open window.
     pub ceiling: MilliGpus,
     /// Q_H = min(f · η, S0 + S_a(H)).
     pub quota: MilliGpus,
@@ -80,16 +82,21 @@ fn hold_to_shorter_guarantees(quotas: &mut [Quota]) {
 }
 
 fn quota(supply: &Supply, Bound { hours, bound }: Bound, eta: Eta) -> Quota {
+    let sold = supply.sold(hours);
+    let bound = bound.saturating_add(sold.unused);
     let inventory = supply.capacity.left_after(bound);
-    let scaled_inventory = eta.of(inventory);
+    // Eta corrects a bound that may be too high. A window is no estimate.
+    let scaled_inventory = eta.of(inventory).min(supply.capacity.left_after(sold.gpus));
     let used = supply.spot(hours);
+    let idle = supply.idle.left_after(supply.kept);
     // Both parts are at most the capacity of a pool, whose sum an amount holds; past it the smaller one rules anyway.
-    let ceiling = supply.idle.checked_add(used).unwrap_or(scaled_inventory.max(supply.idle));
+    let ceiling = idle.checked_add(used).unwrap_or(scaled_inventory.max(idle));
     let quota = scaled_inventory.min(ceiling);
     let mut result = Quota {
         hours,
         capacity: supply.capacity,
         demand_bound: bound,
+        sold: sold.gpus,
         inventory,
         eta,
         scaled_inventory,
@@ -113,7 +120,8 @@ impl Quota {
     /// Whether a larger eta would give a larger quota: there is inventory, and S0 + Sa does not hold the quota.
     #[must_use]
     pub fn grows_with_eta(&self) -> bool {
-        !self.inventory.is_zero() && self.scaled_inventory < self.ceiling
+        let is_held_by_windows = self.scaled_inventory == self.capacity.left_after(self.sold) && !self.sold.is_zero();
+        !self.inventory.is_zero() && self.scaled_inventory < self.ceiling && !is_held_by_windows
     }
 
     /// The change that would raise the quota, for people who ask why it is so low.
@@ -149,6 +157,9 @@ fn reasons(supply: &Supply, quota: &Quota) -> Vec<Reason> {
     if quota.eta != Eta::ONE && !quota.inventory.is_zero() {
         reasons.push(Reason::ScaledByEta { eta: quota.eta });
     }
+    if !quota.sold.is_zero() {
+        reasons.push(Reason::ReservedAhead { gpus: quota.sold });
+    }
     if supply.latest_demand > supply.capacity {
         reasons.push(Reason::DemandAboveCapacity { demand: supply.latest_demand, capacity: supply.capacity });
     }
@@ -165,8 +176,10 @@ fn reasons(supply: &Supply, quota: &Quota) -> Vec<Reason> {
 mod tests {
     use super::*;
     use crate::supply::CapacitySource;
+    use crate::windows::Sold;
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     fn gpus(gpus: u32) -> MilliGpus {
         MilliGpus::from_gpus(gpus)
@@ -185,6 +198,8 @@ mod tests {
             estimated: false,
             latest_demand: gpus(demand),
             longest_quota_wait_s: 0,
+            sold: BTreeMap::new(),
+            kept: MilliGpus::ZERO,
         }
     }
 
@@ -244,6 +259,28 @@ mod tests {
             1_000_000,
             &expect![[r#"
             Q_4h = 0.000, available 0.000: HP demand may reach 130.000 of 100.000 GPUs; HP demand is 120.000 GPUs, above the capacity of 100.000; spot tasks hold 10.000 GPUs, more than the quota of 0.000: nothing new is admitted and nothing evicted for it
+        "#]],
+        );
+    }
+
+    #[test]
+    fn gpus_that_are_sold_ahead_are_no_part_of_a_quota_however_large_eta_is() {
+        let sold = Sold { gpus: gpus(30), unused: gpus(20) };
+        let supply = Supply { sold: [(hours(4), sold)].into(), kept: gpus(5), ..supply(100, 90, &[], 10) };
+        check(
+            &supply,
+            &[(4, 10)],
+            1_000_000,
+            &expect![[r#"
+            Q_4h = 70.000, available 70.000: 70.000 GPUs stay free of HP demand with the guarantee rate; 30.000 GPUs are reserved: no promise reaches into a window
+        "#]],
+        );
+        check(
+            &supply,
+            &[(4, 10)],
+            2_000_000,
+            &expect![[r#"
+            Q_4h = 70.000, available 70.000: 70.000 GPUs stay free of HP demand with the guarantee rate; eta is 2; 30.000 GPUs are reserved: no promise reaches into a window
         "#]],
         );
     }

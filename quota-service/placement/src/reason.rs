@@ -61,6 +61,11 @@ pub enum Reason {
         /// GPUs that overrides add to the bound.
         gpus: MilliGpus,
     },
+    /// GPUs are reserved ahead within the hours of the promise.
+    ReservedAhead {
+        /// The most GPUs that reserved windows have at one instant.
+        gpus: MilliGpus,
+    },
     /// Operators expect that HP work will need less than is forecast.
     Released {
         /// GPUs that overrides take from the bound.
@@ -124,6 +129,7 @@ impl Reason {
             Self::OverCommitted { .. } => "over_committed",
             Self::Estimated => "estimated",
             Self::Reserved { .. } => "reserved",
+            Self::ReservedAhead { .. } => "reserved_ahead",
             Self::Released { .. } => "released",
             Self::ColdStart { .. } => "cold_start",
             Self::SeenInTraining { .. } => "seen_in_training",
@@ -168,10 +174,9 @@ impl fmt::Display for Reason {
                 "no fresh state was reported: idle GPUs are capacity less the latest demand, spot GPUs count as none",
             ),
             Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
+            Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
-            Self::ColdStart { organizations } => {
-                write!(f, "{organizations} organizations are new to the model and forecast by their peak")
-            }
+            Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,
                 "the model has learned from hours until {until}, these among them: the forecast shows what it remembers, \
@@ -179,8 +184,9 @@ impl fmt::Display for Reason {
             ),
             Self::ForecastEndsEarly { steps, horizon } => write!(
                 f,
-                "the promise covers {steps} hours of the clock and the model forecasts {horizon}: its last step stands \
-                 for the rest; train a longer horizon"
+                "the promise covers {} of the clock and the model forecasts {horizon}: its last step stands \
+                 for the rest; train a longer horizon",
+                vocab::count(steps, "hour")
             ),
             Self::RateNotSupported { hours, rate, supported_ppm } => write!(
                 f,
@@ -196,6 +202,11 @@ impl fmt::Display for Reason {
             }
         }
     }
+}
+
+fn cold_start(organizations: usize) -> String {
+    let new = vocab::count(organizations, "organization").verb("is", "are");
+    format!("{new} new to the model and forecast by the highest hour")
 }
 
 /// Hours of demand in which so many promises follow one another that one of them may break.

@@ -1,6 +1,7 @@
 //! The supply of a pool: capacity, idle GPUs, spot GPUs inside their guarantee.
 
 use crate::settings::PoolSettings;
+use crate::windows::{Sold, Windows};
 use std::collections::BTreeMap;
 use vocab::{HorizonHours, MilliGpus, PoolState, UnixSeconds, spot_of_at_least};
 
@@ -15,6 +16,8 @@ pub struct Known {
     pub table_capacity: Option<MilliGpus>,
     /// HP demand of the newest measured hour.
     pub latest_demand: Option<MilliGpus>,
+    /// GPUs of the pool that are sold ahead.
+    pub windows: Windows,
 }
 
 /// Where a capacity comes from.
@@ -86,9 +89,20 @@ pub struct Supply {
     pub latest_demand: MilliGpus,
     /// l.
     pub longest_quota_wait_s: u64,
+    /// GPUs that are sold ahead, within the hours of each offered guarantee.
+    pub sold: BTreeMap<HorizonHours, Sold>,
+    /// Idle GPUs that are kept for windows which are open now.
+    pub kept: MilliGpus,
 }
 
 impl Supply {
+    /// GPUs that are sold ahead within `hours`. Of hours that nobody offers, those of the next longer guarantee count.
+    #[must_use]
+    pub fn sold(&self, hours: HorizonHours) -> Sold {
+        let next = self.sold.range(hours..).next().or_else(|| self.sold.last_key_value());
+        next.map_or(Sold::default(), |(_, sold)| *sold)
+    }
+
     /// S_a(H): GPUs of spot tasks inside a guarantee of at least `hours`.
     #[must_use]
     pub fn spot(&self, hours: HorizonHours) -> MilliGpus {
@@ -120,6 +134,8 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
         .or_else(|| known.node_capacity.map(|capacity| (capacity, CapacitySource::Nodes)))
         .or_else(|| known.table_capacity.map(|capacity| (capacity, CapacitySource::CapacityTable)))
         .ok_or(Unknown::Capacity)?;
+    let sold = known.windows.sold(&settings.offered_hours, now);
+    let kept = known.windows.unused(now);
     let Some(state) = fresh else {
         let latest_demand = known.latest_demand.ok_or(Unknown::Demand)?;
         debug_assert!(capacity.left_after(latest_demand) <= capacity, "an estimate of idle GPUs exceeds the capacity");
@@ -131,6 +147,8 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
             estimated: true,
             latest_demand,
             longest_quota_wait_s: 0,
+            sold,
+            kept,
         });
     };
     debug_assert_eq!(capacity_source, CapacitySource::ReportedState, "a fresh state is the best source");
@@ -142,6 +160,8 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
         estimated: false,
         latest_demand: known.latest_demand.unwrap_or(MilliGpus::ZERO),
         longest_quota_wait_s: state.longest_quota_wait_s,
+        sold,
+        kept,
     })
 }
 
@@ -180,6 +200,7 @@ mod tests {
             node_capacity: gpus(80),
             table_capacity: gpus(70),
             latest_demand: gpus(60),
+            ..Known::default()
         };
         assert_eq!(of(&all).unwrap().capacity_source, CapacitySource::ReportedState);
         let nodes = Known { state: None, ..all.clone() };

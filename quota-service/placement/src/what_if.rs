@@ -90,6 +90,8 @@ mod tests {
             estimated: false,
             latest_demand: gpus(60),
             longest_quota_wait_s: 0,
+            sold: [].into(),
+            kept: MilliGpus::ZERO,
         }
     }
 

@@ -200,6 +200,13 @@ pub struct Trace {
     /// Power draw of GPUs and sockets, beside the built-in table: model,idle_w,full_w,cores
     #[arg(long, value_name = "FILE")]
     pub power: Option<PathBuf>,
+    /// GPUs that are sold ahead: a JSON list of what POST /v1/reservations takes. HP jobs of their organizations fill each window
+    #[arg(long, value_name = "FILE")]
+    pub reservations: Option<PathBuf>,
+    /// Use of reserved GPUs by spot: edge, until each window begins; none, nothing at any time; unannounced, as if nobody
+    /// had reserved, though the jobs come
+    #[arg(long, value_name = "HOW", default_value = "edge", value_parser = ["edge", "none", "unannounced"], requires = "reservations")]
+    pub backfill: String,
     /// Leave out rows that cannot be read, and list them
     #[arg(long)]
     pub skip_bad_rows: bool,

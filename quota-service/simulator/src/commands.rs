@@ -8,6 +8,7 @@ use crate::layout::Layout;
 use crate::power::PowerFault;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
+use crate::reservations::{Backfill, ReservationsFault};
 use crate::run::{Losses, Outcome, RunError, Settings, run};
 use crate::saturated;
 use crate::stretch::Stretch;
@@ -40,6 +41,8 @@ pub enum SimulatorError {
     Inflate(#[from] InflateError),
     #[error(transparent)]
     Power(#[from] PowerFault),
+    #[error(transparent)]
+    Reservations(#[from] ReservationsFault),
     #[error("{0}")]
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
@@ -66,6 +69,7 @@ impl From<SimulatorError> for Failure {
                 InflateError::Read(_) | InflateError::Node(_) | InflateError::Power(PowerFault::Read(_)),
             )
             | SimulatorError::Power(PowerFault::Read(_))
+            | SimulatorError::Reservations(_)
             | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
             SimulatorError::PolicyFile(_) | SimulatorError::Policy { .. } => Exit::ConfigInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
@@ -132,6 +136,10 @@ pub(crate) fn played(
     config: &Config,
 ) -> Result<(String, Outcome), SimulatorError> {
     if name == CHRONUS {
+        if trace.reservations.is_some() {
+            let text = format!("--reservations: {CHRONUS} knows no windows: choose another policy");
+            return Err(SimulatorError::Value(text));
+        }
         return Ok((name.to_owned(), crate::rivals::run::run(world)?));
     }
     let (shown, settings) = settings(name, trace, config)?;
@@ -163,12 +171,19 @@ pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorEr
             Stretch { share, control: trace.elastic_control, model: trace.elastic_model.as_deref(), seed: config.seed };
         world.stretch(&stretch).map_err(SimulatorError::Value)?;
     }
+    if let Some(file) = &trace.reservations {
+        let reservations = crate::reservations::read(file, &options.calendar)?;
+        world.reserve(&reservations, Backfill::parse(&trace.backfill), &options.calendar)?;
+    }
     Ok(world)
 }
 
 pub(crate) fn warn_of_left_out(world: &World) {
     if let Some((task, why)) = world.left_out.first() {
-        print_notice(format_args!("warning: {} jobs are left out, the first one {task}: {why}", world.left_out.len()));
+        print_notice(format_args!(
+            "warning: {} left out, the first one {task}: {why}",
+            vocab::count(world.left_out.len(), "job").verb("is", "are")
+        ));
     }
 }
 

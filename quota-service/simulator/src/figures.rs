@@ -96,7 +96,7 @@ pub const SPOT_JCT: Figure =
     });
 
 /// Every figure, in the order of its column.
-pub static FIGURES: [Figure; 26] = [
+pub static FIGURES: [Figure; 28] = [
     price(
         ("hp_queue_mean_s", "HP queue s"),
         1,
@@ -176,4 +176,13 @@ pub static FIGURES: [Figure; 26] = [
     figure(("resizes", "resizes"), 0, "changes of the pods of elastic tasks", |one| Some(one.resizes? as f64)),
     figure(("shrinks", "shrinks"), 0, "those of them that took pods away", |one| Some(one.shrinks? as f64)),
     figure(("deferrals", "deferrals"), 0, "HP tasks whose evictions were put off", |one| Some(one.deferrals? as f64)),
+    figure(
+        ("reserved_queue_mean_s", "reserved queue s"),
+        0,
+        "mean seconds that a task of a reserved window waited",
+        |one| one.reserved_queue_mean_s,
+    ),
+    figure(("reserved_queue_p99_s", "reserved p99 s"), 0, "99 of 100 of them started within so many seconds", |one| {
+        one.reserved_queue_p99_s
+    }),
 ];

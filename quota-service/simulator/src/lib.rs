@@ -19,6 +19,7 @@ pub mod price;
 pub mod progress;
 pub mod quota;
 pub mod replay;
+mod reservations;
 pub mod rivals;
 pub mod run;
 pub mod saturated;

@@ -101,7 +101,8 @@ impl QuotaLoop {
         let hp_demand = pool.hp_demand();
         let jobs = self.settings.jobs.then(|| hp_jobs(pool));
         let state = Some(pool.state(id.clone()));
-        let known = Known { state, latest_demand: Some(hp_demand), ..Known::default() };
+        let windows = pool.windows(self.settings.refresh_s);
+        let known = Known { state, latest_demand: Some(hp_demand), windows, ..Known::default() };
         let forecast = match (&self.oracle, forecasts) {
             (Some(oracle), _) => Some(oracle.bounds(now, &self.offered)),
             // Before a model is trained what demand does from moment to moment says more than the rule for a cold start.

@@ -153,12 +153,13 @@ impl<'a> Simulation<'a> {
             }
             pools.push(pool.with_weights(settings.weights.clone()));
         }
+        world.tell_windows(&mut pools);
         let accounts = pools.iter().map(Accounts::begin).collect();
         let limited = settings.policy.admission == Admission::Quota;
-        let forecasts = matches!(settings.predictor, PredictorKind::Model(_))
+        let forecasts = (limited && matches!(settings.predictor, PredictorKind::Model(_)))
             .then(|| Forecasts::new(settings.plan, world.cluster.clone(), settings.calendar.clone()));
         let oracle = |number: usize| match settings.predictor {
-            PredictorKind::Oracle => Some(oracle(world, number)),
+            PredictorKind::Oracle => Some(Oracle::new(&world.hp_steps(number))),
             PredictorKind::Model(_) | PredictorKind::Live | PredictorKind::Jobs => None,
         };
         let limited_pools = if limited { pools.len() } else { 0 };
@@ -166,7 +167,6 @@ impl<'a> Simulation<'a> {
         let jobs = world.jobs.iter().map(|job| Progress::new(&job.request, job.duration_s)).collect();
         let number_of = world.jobs.iter().zip(0..).map(|(job, number)| (&job.request.gang.task, number)).collect();
         let tally = Tally::new(world, start).weighing(settings.weights.clone());
-        let forecasts = forecasts.filter(|_| limited);
         let (events, closed) = (BinaryHeap::new(), BTreeMap::new());
         Ok(Self {
             witness,
@@ -197,6 +197,8 @@ impl<'a> Simulation<'a> {
     fn play(&mut self) -> Result<(), RunError> {
         let Some(first) = self.world.jobs.first() else { return Ok(()) };
         self.events.push(Reverse((first.request.submitted.get(), Event::Tick)));
+        let changes = self.world.window_changes(self.settings.rules.grace_s);
+        self.events.extend(changes.map(|(pool, at)| Reverse((at.get(), Event::Wake { pool: pool as u32 }))));
         let mut next_job = 0;
         loop {
             let arrival = self.world.jobs.get(next_job).map(|job| job.request.submitted.get());
@@ -251,9 +253,13 @@ impl<'a> Simulation<'a> {
         let Job { request, duration_s } = &self.world.jobs[job as usize];
         let progress = &mut self.jobs[job as usize];
         progress.runs_now = false;
-        self.tally.finished(at, request, progress.waited_s, progress.held_milli);
-        self.tally.fairness.ended(request, at - request.submitted.get(), *duration_s);
         let task = request.gang.task.clone();
+        if self.world.reserved.contains(&task) {
+            self.tally.reserved(at, progress.waited_s, progress.held_milli);
+        } else {
+            self.tally.finished(at, request, progress.waited_s, progress.held_milli);
+            self.tally.fairness.ended(request, at - request.submitted.get(), *duration_s);
+        }
         self.command(self.world.pool_of[job as usize] as usize, at, &Command::Finish { task })
     }
 
@@ -296,6 +302,10 @@ impl<'a> Simulation<'a> {
                     }
                     let request = &self.world.jobs[self.number_of[&task] as usize].request;
                     self.tally.placed(self.pools[pool].fleet(), request);
+                }
+                Fact::Cleared { victims, free, .. } => {
+                    victims.iter().for_each(|victim| self.evicted(at, free.get(), victim));
+                    self.events.push(Reverse((free.get(), Event::Wake { pool: pool as u32 })));
                 }
                 Fact::Deferred { until, .. } => {
                     self.tally.deferred();
@@ -385,14 +395,4 @@ impl<'a> Simulation<'a> {
         let named: Vec<_> = hours.into_iter().map(|(pool, hours)| (self.world.pools[pool].0.clone(), hours)).collect();
         Ok(forecasts.learn(hour, &named)?)
     }
-}
-
-fn oracle(world: &World, pool: usize) -> Oracle {
-    let of_pool = world.jobs.iter().zip(&world.pool_of).filter(|(_, of)| **of as usize == pool);
-    let hp = of_pool.filter(|(job, _)| job.request.gang.class == TaskClass::Hp);
-    let steps = hp.map(|(job, _)| {
-        let gang = &job.request.gang;
-        (job.request.submitted.get(), job.duration_s, u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods))
-    });
-    Oracle::new(&steps.collect::<Vec<_>>())
 }

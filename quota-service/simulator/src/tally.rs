@@ -66,6 +66,11 @@ pub struct Summary {
     /// How evenly organizations are served. Only where two or more have spot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fair>,
+    /// How long tasks of reserved windows waited: no other figure but the allocation counts them. Only where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_queue_mean_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_queue_p99_s: Option<f64>,
 }
 
 /// The outcomes of the promises of so many hours, weighted by GPUs (PROMISE §2).
@@ -144,6 +149,8 @@ pub struct Tally {
     pub fairness: Fairness,
     /// The weights of organizations under the policy.
     weights: Arc<Weights>,
+    /// Waits of tasks of reserved windows.
+    reserved: Vec<i64>,
     course: Vec<Sample>,
     sampled_evictions: u64,
 }
@@ -221,6 +228,12 @@ impl Tally {
         let size = SIZES.iter().position(|(_, most)| milli(request) <= *most).unwrap_or(SIZES.len() - 1);
         self.queues_by_size[class(request)][size].push(waited_s);
         self.jcts[class(request)].push(at_s - request.submitted.get());
+    }
+
+    /// A task of a reserved window has finished.
+    pub fn reserved(&mut self, at_s: i64, waited_s: i64, held_milli: u64) {
+        self.change(at_s, |used| used - held_milli);
+        self.reserved.push(waited_s);
     }
 
     /// A guarantee period ended; `duration_s` is what its job takes without a break.
@@ -306,6 +319,8 @@ impl Tally {
             shrinks: (self.resizes > 0).then_some(self.shrinks),
             deferrals: (self.deferrals > 0).then_some(self.deferrals),
             fairness: self.fairness.figures(&self.weights),
+            reserved_queue_mean_s: (!self.reserved.is_empty()).then(|| mean(&self.reserved)),
+            reserved_queue_p99_s: (!self.reserved.is_empty()).then(|| percentile(&mut self.reserved, 99)),
         };
         Outcome { summary, course: self.course, days: BTreeMap::new() }
     }

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use vocab::{ClusterName, HorizonHours, Node, PoolId, Task, TaskClass, TaskId, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, Node, PoolId, ReservedWindow, Task, TaskClass, TaskId, UnixSeconds};
 
 /// Why a trace cannot be simulated.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,10 @@ pub struct World {
     /// Which pool each job belongs to, by its place in `pools`.
     pub pool_of: Vec<u32>,
     pub pools: Vec<(PoolId, Vec<Node>)>,
+    /// GPUs that are sold ahead, by the place of their pool in `pools`.
+    pub windows: Vec<(usize, ReservedWindow)>,
+    /// Jobs of the organizations that bought them.
+    pub reserved: BTreeSet<TaskId>,
     /// Jobs that no node could ever run, and why: they are left out and counted.
     pub left_out: Vec<(TaskId, String)>,
 }
@@ -125,7 +129,20 @@ impl World {
                 Err(why) => left_out.push((task.id, why)),
             }
         }
-        Ok(Self { cluster: cluster.clone(), jobs, pool_of, pools, left_out })
+        let (windows, reserved) = (Vec::new(), BTreeSet::new());
+        Ok(Self { cluster: cluster.clone(), jobs, pool_of, pools, windows, reserved, left_out })
+    }
+
+    /// The HP jobs of a pool: when each is submitted, how long it runs, and thousandths of a GPU.
+    #[must_use]
+    pub fn hp_steps(&self, pool: usize) -> Vec<(i64, i64, u64)> {
+        let of_pool = self.jobs.iter().zip(&self.pool_of).filter(|(_, of)| **of as usize == pool);
+        let hp = of_pool.filter(|(job, _)| job.request.gang.class == TaskClass::Hp);
+        let step = |(job, _): (&Job, _)| {
+            let gang = &job.request.gang;
+            (job.request.submitted.get(), job.duration_s, u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods))
+        };
+        hp.map(step).collect()
     }
 
     /// GPUs of all pools.

@@ -69,6 +69,18 @@ impl Heartbeat {
         Self { path: path.to_owned(), writer, beat: 0 }
     }
 
+    /// Whether a beat could be written.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn check(&self) -> Result<(), String> {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".check");
+        let file = PathBuf::from(name);
+        let written = replace(&file, b"").and_then(|()| std::fs::remove_file(&file));
+        written.map_err(|fault| format!("heartbeat_file: {}: {fault}", self.path.display()))
+    }
+
     /// One beat.
     ///
     /// # Errors

@@ -128,7 +128,8 @@ fn as_text(view: &View, (limits, held): &(ByName, ByName), now: UnixSeconds) -> 
     }
     if view.untyped_waiting > 0 {
         let jobs = view.untyped_waiting;
-        let _ = writeln!(text, "{jobs} jobs wait without a GPU type and count in every pool of their partitions");
+        let waiting = vocab::count(jobs, "job");
+        let _ = writeln!(text, "without a GPU type, and so in every pool of their partitions: {waiting} in the queue");
     }
     for fault in &view.faults {
         let _ = writeln!(text, "not read: {fault}");

@@ -17,14 +17,16 @@ const KINDS = {
   node_lost: "bad",
   shrunk: "warn",
   quota_changed: "none",
+  eta_moved: "warn",
 };
 const COLUMNS = [{ name: "When" }, { name: "What" }, { name: "Task" }, { name: "For, or by" }, { name: "Nodes" }];
 
 function row(event) {
   const limits = event.limits?.map((one) => `${one.hours} h: ${number(one.quota_milli / 1000)}`).join(", ");
   const nodes = event.nodes?.length ? event.nodes.join(", ") : limits || NONE;
+  const by = event.start ? ["expected ", event.start.p50 ? time(event.start.p50) : "after 72 h"] : (event.by ?? NONE);
   const kind = badge(KINDS[event.kind] ?? "none", event.kind.replace("_", " "));
-  return [time(event.at), kind, event.task ?? NONE, event.by ?? NONE, h("span", { class: "sentence" }, nodes)];
+  return [time(event.at), kind, event.task ?? NONE, by, h("span", { class: "sentence" }, nodes)];
 }
 
 /** Reads events off a stream until it ends; gives the id of the last one. */

@@ -12,8 +12,17 @@ const COLUMNS = [
   { name: "GPUs", number: true },
   { name: "Promise", number: true },
   { name: "Waits since" },
+  { name: "Expected start" },
   { name: "Why" },
 ];
+
+/** Median and 90 % of a start; a time beyond the horizon of the forecast is absent. */
+function expected(start) {
+  if (!start) return NONE;
+  if (!start.p50) return "not within 72 h";
+  const until = start.p90 ? time(start.p90) : "later than 72 h";
+  return h("span", { title: "Earlier with 50 %, and with 90 %" }, time(start.p50), " – ", until);
+}
 
 function row(task) {
   const gpus = task.gpus_per_pod * task.pods;
@@ -28,6 +37,7 @@ function row(task) {
     asked,
     task.guarantee_hours ? `${task.guarantee_hours} h` : NONE,
     time(task.submitted),
+    expected(task.start),
     h("span", { class: "sentence" }, why),
   ];
 }

@@ -128,7 +128,11 @@ fn gaps(cluster: &ClusterName, recorded: &Recorded, newest: HourStart, ingest: &
     }
     let shown: Vec<String> = missing.iter().take(GAPS_SHOWN).map(|hour| hour.instant().to_string()).collect();
     let more = if missing.len() > GAPS_SHOWN { ", …" } else { "" };
-    let found = format!("{} hours of the last week are missing: {}{more}", missing.len(), shown.join(", "));
+    let found = format!(
+        "{} missing of the last week: {}{more}",
+        vocab::count(missing.len(), "hour").verb("is", "are"),
+        shown.join(", ")
+    );
     Some(Check::warn(format!("gaps {cluster}"), found, ingest))
 }
 

@@ -62,6 +62,7 @@ async fn supplied(
         table_capacity: store.capacity_at(id, present).await?.map(|row| row.capacity),
         // The checks of the cluster cover measured usage.
         latest_demand: Some(MilliGpus::ZERO),
+        ..Known::default()
     };
     let (capacity, state) = (format!("capacity {id}"), format!("state {id}"));
     Ok(match supply(&known, &settings.pool, now) {

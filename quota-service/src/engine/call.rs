@@ -6,11 +6,12 @@ use crate::settings::PlacementSettings;
 use accounts::{Day, DayAccounts};
 use placement::Limit;
 use placement::pool::{NodeLoss, Request, Snapshot};
+use starts::PoolFacts;
 use std::collections::BTreeMap;
 use store::{AuditRecord, PoolPlacement, TaskRecord};
 use tokio::sync::oneshot;
 use vocab::{HpJob, MilliGpus, NodeId, PoolState, TaskId, UnixSeconds};
-use wire::TaskExplanation;
+use wire::{ReasonBody, StartSpanBody, TaskExplanation};
 
 /// A call to a writer.
 pub trait Call {
@@ -70,6 +71,26 @@ pub struct ReadState;
 #[derive(Debug, Clone, Copy)]
 pub struct ReadAccounts;
 
+/// The facts that starts are forecast from.
+#[derive(Debug, Clone, Default)]
+pub struct ReadFacts {
+    /// A task whose reason to wait is read, too.
+    pub task: Option<TaskId>,
+    /// Tasks that are not submitted, to be decided on.
+    pub asked: Vec<Request>,
+}
+
+/// A pool to forecast starts in: in shadow, the pool as it would be.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub facts: PoolFacts,
+    pub is_shadow: bool,
+    /// Why the task waits; none where it does not.
+    pub waits: Option<ReasonBody>,
+    /// Why each of those that are not submitted would wait; none for one that starts at once.
+    pub refusals: Vec<Option<ReasonBody>>,
+}
+
 /// A change of the pool that has no answer of its own.
 #[derive(Debug, Clone)]
 pub enum Order {
@@ -82,6 +103,8 @@ pub enum Order {
     Settings(Box<PlacementSettings>),
     /// The side that places the pool from now on. Refused while tasks are open that the other side would not see.
     PlacedBy(Option<PoolPlacement>),
+    /// Announces where waiting tasks are expected to start; those that wait no more are left out.
+    Announce(Vec<(TaskId, StartSpanBody)>),
     /// Time alone.
     Pass,
 }
@@ -164,6 +187,7 @@ pub enum Message {
     Nodes(Reply<Vec<NodeUse>>),
     State(Reply<Option<Box<Placed>>>),
     Accounts(Reply<Accounted>),
+    Facts(Box<ReadFacts>, Reply<Box<Facts>>),
     Order(Order, Reply<()>),
 }
 
@@ -196,6 +220,7 @@ impl Queued {
             Message::Nodes(reply) => reply.send(),
             Message::State(reply) => reply.send(),
             Message::Accounts(reply) => reply.send(),
+            Message::Facts(_, reply) => reply.send(),
             Message::Order(_, reply) => reply.send(),
         }
     }
@@ -209,6 +234,7 @@ impl Queued {
             Message::Nodes(reply) => reply.refuse(fault),
             Message::State(reply) => reply.refuse(fault),
             Message::Accounts(reply) => reply.refuse(fault),
+            Message::Facts(_, reply) => reply.refuse(fault),
             Message::Order(_, reply) => reply.refuse(fault),
         }
     }
@@ -286,6 +312,14 @@ impl Call for ReadAccounts {
     }
 }
 
+impl Call for ReadFacts {
+    type Answer = Box<Facts>;
+
+    fn message(self, reply: Reply<Box<Facts>>) -> Message {
+        Message::Facts(Box::new(self), reply)
+    }
+}
+
 impl Call for Order {
     type Answer = ();
 
@@ -298,7 +332,7 @@ impl Call for Order {
             Self::SetLimits(_) | Self::HoldLimits => Some("limits"),
             Self::RemoveNode(..) => Some("remove node"),
             Self::TakeInNodes => Some("take in nodes"),
-            Self::Settings(_) | Self::PlacedBy(_) | Self::Pass => None,
+            Self::Settings(_) | Self::PlacedBy(_) | Self::Announce(_) | Self::Pass => None,
         }
     }
 }

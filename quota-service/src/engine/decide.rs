@@ -7,7 +7,6 @@ use super::state::{State, first_whole_hour};
 use super::tally::Tally;
 use super::turn::{Before, Draft};
 use super::views;
-use crate::settings::PlacementSettings;
 use accounts::Accounts;
 use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
@@ -59,6 +58,7 @@ impl TurnContext<'_> {
             }
             Message::State(reply) => reply.keep(Ok(self.placed())),
             Message::Accounts(reply) => reply.keep(Ok(self.accounted())),
+            Message::Facts(read, reply) => reply.keep(self.facts(read)),
             Message::Explain(id, reply) => reply.keep(self.explain(id)),
             Message::Snapshot(reply) => reply.keep(Ok(self.state.pool.snapshot())),
             Message::Tasks(query, reply) => reply.keep(Ok(views::tasks(self.state, query))),
@@ -100,22 +100,18 @@ impl TurnContext<'_> {
             Order::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
             Order::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
             Order::Settings(settings) => {
-                self.set(*settings);
+                self.state.set(*settings);
                 Ok(())
             }
             Order::PlacedBy(placement) => self.place_by(placement),
             // The nodes were taken in, or removed, before the first call.
             Order::TakeInNodes | Order::RemoveNode(..) => Ok(()),
+            Order::Announce(moved) => {
+                self.done(&Command::Pass)?;
+                self.draft.moved(&self.state.pool, moved);
+                Ok(())
+            }
             Order::Pass => Ok(self.done(&Command::Pass)?),
-        }
-    }
-
-    /// Use under other shares is measured from now on: a snapshot after this turn keeps what it was until now.
-    fn set(&mut self, settings: PlacementSettings) {
-        let before = self.state.placement.policy().shares;
-        self.state.set(settings);
-        if self.state.placement.policy().shares != before {
-            self.state.facts = u64::MAX;
         }
     }
 
@@ -167,7 +163,7 @@ impl TurnContext<'_> {
     }
 
     /// Refuses a task that the pool cannot take in any state. In the shadow every side may try tasks.
-    fn admit(&self, request: &Request) -> Result<(), EngineError> {
+    pub(super) fn admit(&self, request: &Request) -> Result<(), EngineError> {
         if self.state.shadow.is_none() && self.state.side() == Some(PlacedBy::External) {
             return Err(EngineError::PlacedOutside);
         }
@@ -249,7 +245,7 @@ impl TurnContext<'_> {
             return Decided { record, is_shadow: true };
         }
         // A task of this name exists: the decision on another one like it.
-        let (status, detail) = match pool.decide_for(&request.organization, &request.core(), request.hours) {
+        let (status, detail) = match pool.decide_on(request) {
             Decision::Start { plan, guarantee } => {
                 let at = self.now.to_string();
                 let grace_s = if plan.victims.is_empty() { 0 } else { self.state.placement.rules().grace_s };

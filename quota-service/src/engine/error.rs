@@ -28,11 +28,11 @@ pub enum EngineError {
     Undecided,
     /// Thousandths of a GPU.
     #[error(
-        "the task requests {} GPUs, and the pool has {}: at most {multiple} times the GPUs of the pool are accepted", gpus(*asked_milli),
+        "the task requests {}, and the pool has {}: at most {multiple} times the GPUs of the pool are accepted", vocab::gpus(gpus(*asked_milli)),
         gpus(*registered_milli)
     )]
     TooLarge { asked_milli: u64, registered_milli: u64, multiple: u32 },
-    #[error("{tasks} tasks of the pool wait or run")]
+    #[error("{}", vocab::count(*tasks, "task").verb("of the pool waits or runs", "of the pool wait or run"))]
     OpenTasks { tasks: u64 },
     #[error(transparent)]
     Fault(#[from] Fault),

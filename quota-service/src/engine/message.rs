@@ -2,7 +2,7 @@
 
 use crate::config::WebhookFormat;
 use serde_json::{Value, json};
-use wire::{EventBody, EventKindBody};
+use wire::{EventBody, EventKindBody, StartSpanBody};
 
 /// The body of an event.
 pub fn body(event: &EventBody, format: WebhookFormat) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn teams(text: &str) -> Value {
 fn sentence(event: &EventBody) -> String {
     let task = event.task.as_deref().unwrap_or("a task");
     let by = event.by.as_deref();
-    let pods = || event.pods.map_or_else(String::new, |pods| format!(" to {pods} pods"));
+    let pods = || event.pods.map_or_else(String::new, |pods| format!(" to {}", vocab::count(pods, "pod")));
     let what = match event.kind {
         EventKindBody::Started => format!("{task} has started"),
         EventKindBody::Evicted => format!("{task} is evicted for {}", by.unwrap_or("HP")),
@@ -44,11 +44,12 @@ fn sentence(event: &EventBody) -> String {
         EventKindBody::NodeLost => format!("{task} has lost its node {}", by.unwrap_or_default()),
         EventKindBody::QuotaChanged => {
             let limit = |limit: &wire::LimitRecord| {
-                format!("{} GPUs for {} h", limit.quota_milli as f64 / 1_000.0, limit.hours)
+                format!("{} for {} h", vocab::gpus(limit.quota_milli as f64 / 1_000.0), limit.hours)
             };
             let limits: Vec<String> = event.limits.iter().map(limit).collect();
             format!("spot may hold {}", limits.join(", "))
         }
+        EventKindBody::EtaMoved => moved(task, event.start.as_ref()),
     };
     let nodes = if event.nodes.is_empty() { String::new() } else { format!(" on {}", event.nodes.join(", ")) };
     let until = match (&event.deadline, event.kind) {
@@ -57,6 +58,14 @@ fn sentence(event: &EventBody) -> String {
         (None, _) => String::new(),
     };
     format!("{}:{} {}: {what}{nodes}{until}", event.cluster, event.gpu_model, event.at)
+}
+
+/// Where the start of a waiting task has moved.
+fn moved(task: &str, start: Option<&StartSpanBody>) -> String {
+    let Some(start) = start else { return format!("{task} is expected to start at another time") };
+    let at = |at: Option<&str>| at.map_or_else(|| "beyond the horizon".to_owned(), |at| format!("at {at}"));
+    let (now, before) = (at(start.p50.as_deref()), at(start.before.as_deref()));
+    format!("{task} is expected to start {now}, no longer {before}")
 }
 
 #[cfg(test)]
@@ -85,6 +94,16 @@ mod tests {
             (r#""kind": "shrunk", "task": "fill", "by": "train", "pods": 2"#, "fill shrinks to 2 pods for train"),
             (r#""kind": "grown", "task": "fill", "pods": 4"#, "fill grows to 4 pods"),
             (r#""kind": "node_lost", "task": "fill", "by": "n1""#, "fill has lost its node n1"),
+            (
+                r#""kind": "eta_moved", "task": "fill", "start": {"p50": "2026-01-05T16:00:00Z", "p90": null,
+                    "as_of": "2026-01-05T10:00:00Z", "before": "2026-01-05T12:30:00Z"}"#,
+                "fill is expected to start at 2026-01-05T16:00:00Z, no longer at 2026-01-05T12:30:00Z",
+            ),
+            (
+                r#""kind": "eta_moved", "task": "fill", "start": {"p50": null, "p90": null, "as_of": "2026-01-05T10:00:00Z",
+                    "before": "2026-01-05T12:30:00Z"}"#,
+                "fill is expected to start beyond the horizon, no longer at 2026-01-05T12:30:00Z",
+            ),
             (
                 r#""kind": "quota_changed", "limits": [{"hours": 1, "quota_milli": 20500}, {"hours": 4, "quota_milli": 8000}]"#,
                 "spot may hold 20.5 GPUs for 1 h, 8 GPUs for 4 h",

@@ -17,8 +17,8 @@ mod webhook;
 mod writer;
 
 pub use call::{
-    Accounted, Call, Decided, Explain, ListNodes, ListTasks, Order, Placed, ReadAccounts, TakeSnapshot, TaskCall,
-    TaskPage,
+    Accounted, Call, Decided, Explain, Facts, ListNodes, ListTasks, Order, Placed, ReadAccounts, ReadFacts,
+    TakeSnapshot, TaskCall, TaskPage,
 };
 pub use error::EngineError;
 pub use events::{Cursor, events_after};
@@ -172,8 +172,7 @@ impl Engine {
     /// # Errors
     /// The database does not answer.
     pub async fn pass(&self, cluster: &ClusterName) -> Result<(), EngineError> {
-        let pools: Vec<PoolId> = self.pools.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-        for pool in pools.iter().filter(|pool| pool.cluster == *cluster) {
+        for pool in self.running_pools().iter().filter(|pool| pool.cluster == *cluster) {
             self.ask_if_running(pool, Order::Pass).await?;
         }
         Ok(())
@@ -204,6 +203,12 @@ impl Engine {
                 Err(fault) => tracing::debug!(%pool, %fault, "cannot read events: they wait for the database"),
             }
         }
+    }
+
+    /// The pools with a writer.
+    #[must_use]
+    pub fn running_pools(&self) -> Vec<PoolId> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
     /// Whether the pool has a writer.

@@ -1,10 +1,15 @@
 //! Calls that read a pool as it is now. Time passes first.
 
-use super::call::{Accounted, Placed};
+use super::call::{Accounted, Facts, Placed, ReadFacts};
 use super::decide::TurnContext;
-use super::views;
-use placement::pool::Command;
+use super::error::EngineError;
+use super::{record, views};
+use placement::Decision;
+use placement::policy::Blocking;
+use placement::pool::{Command, Pool, Request};
+use starts::PoolFacts;
 use vocab::PlacedBy;
+use wire::ReasonBody;
 
 impl TurnContext<'_> {
     /// The pool to cut quota from, now.
@@ -36,5 +41,36 @@ impl TurnContext<'_> {
         }
         let now = self.state.pool.now();
         Accounted { until: Some(now), days: self.state.accounts.present(now) }
+    }
+
+    /// The facts that starts are forecast from, now.
+    ///
+    /// # Errors
+    /// The pool cannot take one of the tasks that are not submitted.
+    pub(super) fn facts(&mut self, read: &ReadFacts) -> Result<Box<Facts>, EngineError> {
+        let _ = self.command(&Command::Pass);
+        read.asked.iter().try_for_each(|request| self.admit(request))?;
+        let is_shadow = self.state.shadow.is_some();
+        let pool = self.state.shadow.as_mut().unwrap_or(&mut self.state.pool);
+        let waits = read.task.as_ref().filter(|task| pool.waiting_task(task).is_some());
+        let waits =
+            waits.cloned().map(|task| pool.why_it_waits(&task).map_or_else(record::queued, |why| record::reason(&why)));
+        let refusals = read.asked.iter().map(|request| refusal(pool, request)).collect();
+        Ok(Box::new(Facts { facts: PoolFacts::of(pool), is_shadow, waits, refusals }))
+    }
+}
+
+/// Why a task would wait, were it submitted now.
+fn refusal(pool: &mut Pool, request: &Request) -> Option<ReasonBody> {
+    match pool.decide(&request.core(), request.hours) {
+        Decision::Wait(refusal) => Some(ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() }),
+        Decision::Start { .. } => {
+            let blocks = |class| match pool.policy().blocking {
+                Blocking::Nobody => false,
+                Blocking::Class => class == request.gang.class,
+                Blocking::Everybody => true,
+            };
+            pool.waiting().any(|waiting| blocks(waiting.request.gang.class)).then(record::queued)
+        }
     }
 }

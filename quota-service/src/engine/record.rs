@@ -87,7 +87,8 @@ pub fn nodes_of(pool: &Pool, running: &Running) -> Vec<String> {
     nodes
 }
 
-fn queued() -> ReasonBody {
+/// The reason of a task that other tasks come before.
+pub fn queued() -> ReasonBody {
     ReasonBody { code: "queued".to_owned(), detail: "its turn comes with the next change of the pool".to_owned() }
 }
 
@@ -115,6 +116,7 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
 pub fn cut(cut: &Cut, now: UnixSeconds, deadline: UnixSeconds) -> TaskCut {
     let (code, by) = match &cut.why {
         CutReason::EvictedBy { task } => (CutCodeBody::Evicted, task.to_string()),
+        CutReason::ClearedFor { organization, .. } => (CutCodeBody::Reserved, organization.to_string()),
         CutReason::Lost { node, cause: NodeLoss::Failed } => (CutCodeBody::NodeFailed, node.to_string()),
         CutReason::Lost { node, cause: NodeLoss::Drained } => (CutCodeBody::NodeDrained, node.to_string()),
     };
@@ -178,6 +180,7 @@ pub fn answer(pool: &PoolId, Decided { record, is_shadow }: &Decided) -> TaskAns
         updated: record.updated.to_string(),
         shadow: *is_shadow,
         detail: detail(record),
+        start: None,
     }
 }
 

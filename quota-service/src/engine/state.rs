@@ -219,6 +219,10 @@ impl State {
             }
         }
         self.shadow = placement.shadow.then(|| self.pool.clone());
+        if placement.policy().shares != self.placement.policy().shares {
+            // Use under other shares is measured from now on: a snapshot after this turn keeps what it was until now.
+            self.facts = u64::MAX;
+        }
         self.placement = placement;
     }
 

@@ -23,6 +23,7 @@ pub struct Tally {
     evicted: u64,
     node_failed: u64,
     node_drained: u64,
+    cleared: u64,
     rests: u64,
 }
 
@@ -59,6 +60,7 @@ impl Tally {
     fn cause(&mut self, cut: &Cut) -> &mut u64 {
         match cut.why {
             CutReason::EvictedBy { .. } => &mut self.evicted,
+            CutReason::ClearedFor { .. } => &mut self.cleared,
             CutReason::Lost { cause: NodeLoss::Failed, .. } => &mut self.node_failed,
             CutReason::Lost { cause: NodeLoss::Drained, .. } => &mut self.node_drained,
         }
@@ -68,7 +70,9 @@ impl Tally {
     pub fn record(&self, pool: &PoolId) {
         metrics::decided(pool, "submitted", self.submitted);
         metrics::decided(pool, "started", self.started.len() as u64);
-        for (cause, count) in [("hp", self.evicted), ("node_failure", self.node_failed), ("drain", self.node_drained)] {
+        let (hp, failed, drained) = (self.evicted, self.node_failed, self.node_drained);
+        let causes = [("hp", hp), ("node_failure", failed), ("drain", drained), ("reservation", self.cleared)];
+        for (cause, count) in causes {
             metrics::evicted(pool, cause, count);
         }
         metrics::cycles(pool, self.rests);

@@ -8,7 +8,7 @@ use placement::pool::{Cut, CutReason, Ending, Fact, Pool, Report, Request, Resiz
 use std::collections::BTreeMap;
 use store::{AccountedDay, AuditRecord, JournalEntry, TaskRecord, TaskStatus, Turn};
 use vocab::{Outcome, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow};
-use wire::{DayRecord, EventBody, EventKindBody, FactRecord, LimitRecord, TaskRun};
+use wire::{DayRecord, EventBody, EventKindBody, FactRecord, LimitRecord, StartSpanBody, TaskRun};
 
 /// Facts of one instant with their events.
 struct Open {
@@ -114,6 +114,7 @@ impl<'a> Draft<'a> {
                 Fact::NodeAdded { .. }
                 | Fact::NodeOpened { .. }
                 | Fact::NodeRemoved { .. }
+                | Fact::Cleared { .. }
                 | Fact::LimitsSet { .. } => {}
             }
         }
@@ -157,6 +158,15 @@ impl<'a> Draft<'a> {
             places: Vec::new(),
             nodes: Vec::new(),
             limits: Vec::new(),
+            start: None,
+        }
+    }
+
+    /// Announces the expected starts of tasks that still wait.
+    pub fn moved(&mut self, pool: &Pool, moved: Vec<(TaskId, StartSpanBody)>) {
+        for (task, start) in moved.into_iter().filter(|(task, _)| pool.waiting_task(task).is_some()) {
+            let event = self.event(pool, EventKindBody::EtaMoved);
+            self.announce(pool.now(), EventBody { task: Some(task.to_string()), start: Some(start), ..event });
         }
     }
 
@@ -200,6 +210,12 @@ impl<'a> Draft<'a> {
                 let (task, deadline) = (Some(task.to_string()), Some(starts.to_string()));
                 events.push(EventBody { task, deadline, nodes, ..event(EventKindBody::Started) });
                 events
+            }
+            Fact::Cleared { organization, victims, free } => {
+                let by = format!("the reservation of {organization}");
+                let mine =
+                    cuts.filter(|cut| victims.contains(&cut.task) && matches!(cut.why, CutReason::ClearedFor { .. }));
+                mine.map(|cut| gone(cut, EventKindBody::Evicted, by.clone(), *free)).collect()
             }
             Fact::NodeRemoved { node, .. } => {
                 let lost = |cut: &&Cut| matches!(&cut.why, CutReason::Lost { node: of, .. } if of == node);
@@ -258,6 +274,9 @@ fn is_by(cut: &Cut, task: &TaskId) -> bool {
 
 /// When the GPUs of a cut run go to the task that it went for.
 fn deadline(report: &Report, cut: &Cut) -> Option<UnixSeconds> {
+    if let CutReason::ClearedFor { free, .. } = &cut.why {
+        return Some(*free);
+    }
     report.facts.iter().find_map(|fact| match fact {
         Fact::Started { task, starts, .. } if is_by(cut, task) => Some(*starts),
         _ => None,

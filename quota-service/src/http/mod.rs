@@ -26,6 +26,7 @@ mod quota;
 mod refusals;
 mod reports;
 mod routes;
+mod starts;
 mod statement;
 mod stream;
 mod task_names;

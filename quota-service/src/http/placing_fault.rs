@@ -48,8 +48,9 @@ impl PlacingFault {
             },
             Self::OpenTasks { tasks } => {
                 let detail = format!(
-                    "{tasks} tasks of the pool wait or run, and an external scheduler does not know them: finish or delete \
-                     them (GET /v1/tasks), then set placed_by"
+                    "{}, unknown to an external scheduler: finish or delete what is open (GET /v1/tasks), then set \
+                     placed_by",
+                    vocab::count(tasks, "task").verb("of the pool waits or runs", "of the pool wait or run")
                 );
                 of(409, "open-tasks", "The pool has open tasks", detail)
             }

@@ -5,8 +5,8 @@
 //! A new route is a handler with `#[utoipa::path]` and a row here. What has no row needs the role `admin`, and no scope covers it.
 
 use super::{
-    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, statement, stream,
-    tasks, usage,
+    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, starts, statement,
+    stream, tasks, usage,
 };
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
@@ -182,12 +182,18 @@ pub static ROUTES: &[Route] = &[
     // Decides, and changes nothing.
     Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/dry-run", Read, InHandler, Any, ReadLimit) }
         .by(|| routes!(tasks::dry_run)),
+    // Forecasts, and changes nothing.
+    Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/eta", Read, InHandler, Any, ReadLimit) }
+        .by(|| routes!(starts::of_new)),
+    Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/prices", Read, InHandler, Any, LargeRead) }
+        .by(|| routes!(starts::prices)),
     read("/v1/tasks/{id}",           Read,    PoolInQuery,    OwnTask, ReadLimit).by(|| routes!(tasks::get)),
     write(Delete, "/v1/tasks/{id}",          Place, PoolInQuery, OwnTask).by(|| routes!(tasks::delete)),
     write(Post, "/v1/tasks/{id}/finish",     Place, PoolInQuery, OwnTask).by(|| routes!(tasks::finish)),
     write(Post, "/v1/tasks/{id}/checkpoint", Place, PoolInQuery, OwnTask).by(|| routes!(tasks::checkpoint)),
     write(Post, "/v1/tasks/{id}/speed",      Place, PoolInQuery, OwnTask).by(|| routes!(tasks::speed)),
     read("/v1/tasks/{id}/explain",   Read,    PoolInQuery,    OwnTask, ReadLimit).by(|| routes!(tasks::explain)),
+    read("/v1/tasks/{id}/eta",       Read,    PoolInQuery,    OwnTask, ReadLimit).by(|| routes!(starts::of_task)),
     read("/v1/events",               Read,    PoolInQuery,    Refused, Stream).by(|| routes!(events::events)),
     read("/v1/audit",                Admin,   Everything,     Refused, LargeRead).by(|| routes!(audit::list)),
 ];

@@ -9,6 +9,7 @@ use crate::engine::{Decided, EngineError, Explain, ListTasks, Order, TaskCall, T
 use crate::placed_by::{self, Decision};
 use crate::refresh::Renewals;
 use crate::refresh::limits;
+use crate::start_times::StartTimes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -44,7 +45,7 @@ async fn named(core: &Core, caller: &Caller, pool: &PoolId, mut request: Request
     Ok(request)
 }
 
-fn task_id(text: &str) -> Result<TaskId, ApiError> {
+pub(super) fn task_id(text: &str) -> Result<TaskId, ApiError> {
     TaskId::parse(text).map_err(|fault| ApiError::Query { detail: format!("task: {fault}") })
 }
 
@@ -66,14 +67,19 @@ async fn asked(
     who: &Who,
     write: Option<&Write>,
 ) -> Result<Json<TaskAnswer>, EngineError> {
-    if !renewals.engine.is_running(pool) {
-        // The first task of a pool meets the quotas that were computed before it came.
-        renewals.engine.ask(pool, Order::Pass).await?;
-        limits::push_to(renewals, pool).await;
-    }
+    begun(renewals, pool).await?;
     let entry = write.map(|write| write.entry(renewals.core.clock.now(), StatusCode::OK, &Value::Null));
     let decided = renewals.engine.order(pool, call, entry).await?;
     Ok(Json(task_names::shown(&who.0, answer(pool, &decided))))
+}
+
+/// Starts the writer of a pool, where it does not run: the first task of a pool meets the quotas that were computed before it came.
+pub(super) async fn begun(renewals: &Renewals, pool: &PoolId) -> Result<(), EngineError> {
+    if !renewals.engine.is_running(pool) {
+        renewals.engine.ask(pool, Order::Pass).await?;
+        limits::push_to(renewals, pool).await;
+    }
+    Ok(())
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -101,6 +107,7 @@ const MOST_LISTED: u32 = 1_000;
 ))]
 pub async fn list(
     State(renewals): State<Arc<Renewals>>,
+    State(starts): State<Arc<StartTimes>>,
     Who(who): Who,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<TaskList>, ApiError> {
@@ -114,7 +121,10 @@ pub async fn list(
     let wanted = known.and_then(|known| TaskQuery::of(known, who.organization().cloned(), limit as usize));
     let refused = || ApiError::Query { detail: format!("status: invalid status {status:?}: write waiting or running") };
     let TaskPage { records, total } = renewals.engine.ask(&pool, ListTasks(wanted.ok_or_else(refused)?)).await?;
-    let one = |record| task_names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }));
+    let one = |record| {
+        let task = starts.with_start(&pool, answer(&pool, &Decided { record, is_shadow: false }));
+        task_names::shown(&who, task)
+    };
     Ok(Json(TaskList { tasks: records.into_iter().map(one).collect(), total }))
 }
 
@@ -184,6 +194,7 @@ pub async fn dry_run(
 ))]
 pub async fn get(
     State(renewals): State<Arc<Renewals>>,
+    State(starts): State<Arc<StartTimes>>,
     Who(who): Who,
     Path(id): Path<String>,
     Query(query): Query<PoolQuery>,
@@ -191,7 +202,8 @@ pub async fn get(
     let pool = query.pool()?;
     let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     if let Some(record) = renewals.core.store.task_record(&pool, &id).await? {
-        return Ok(Json(task_names::shown(&who, answer(&pool, &Decided { record, is_shadow: false }))));
+        let task = starts.with_start(&pool, answer(&pool, &Decided { record, is_shadow: false }));
+        return Ok(Json(task_names::shown(&who, task)));
     }
     match renewals.engine.ask_if_running(&pool, TaskCall::Shadow(id.clone())).await? {
         Some(decided) => Ok(Json(answer(&pool, &decided))),

@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 52] = [
+const GAUGES: [(&str, &str); 55] = [
     ("headroom_build_info", "1, with the version of the program"),
     ("headroom_database_up", "1 if the database answered at the last beat, else 0"),
     ("headroom_database_takes_writes", "1 if the last test write succeeded, else 0"),
@@ -55,6 +55,12 @@ const GAUGES: [(&str, &str); 52] = [
         "headroom_kept_rate",
         "K_H: share of promised GPUs that HP left where they were for so many hours, of promises that ended within the window",
     ),
+    (
+        "headroom_start_coverage_ratio",
+        "Share of starts inside of the interval that was forecast with this probability, by class of the task",
+    ),
+    ("headroom_start_pinball_loss_seconds", "Mean pinball loss of forecasts of starts, by class of the task"),
+    ("headroom_starts_scored", "Forecasts of starts that were compared with the start, by class of the task"),
     ("headroom_kept_rate_periods", "Number of promises in the kept rate"),
     (
         "headroom_promise_e_value",
@@ -92,7 +98,7 @@ const GAUGES: [(&str, &str); 52] = [
 
 const COUNTERS: [(&str, &str); 17] = [
     ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by outcome"),
-    ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, node_failure, drain"),
+    ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, reservation, node_failure, drain"),
     ("headroom_decisions_total", "Tasks that were submitted, and tasks that were started"),
     ("headroom_preemption_cycles_total", "Tasks sent to rest after repeated evictions"),
     ("headroom_eta_moves_total", "Moves of eta, up and down"),

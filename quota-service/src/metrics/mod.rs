@@ -5,10 +5,12 @@ mod gpu_time;
 mod help;
 mod kept;
 mod pools;
+mod starts;
 
 pub use gpu_time::describe_gpu_time;
 pub use kept::describe_kept;
 pub use pools::{describe, describe_leads, describe_nodes, describe_tasks};
+pub use starts::describe_starts;
 
 use crate::drift::{Drifts, PoolReport};
 use crate::retrain::Ended;

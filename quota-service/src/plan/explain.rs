@@ -164,7 +164,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
             let total = bound.totals[step - 1];
             format!("step {step}: {:.3} + {z:.4} × {:.3}", total.mean_gpus, total.stddev_gpus)
         }
-        _ => format!("the sum of the largest quantiles of {} organizations", bound.shares.len()),
+        _ => format!("the sum of the largest quantiles of {}", vocab::count(bound.shares.len(), "organization")),
     };
     let raised = match bound.raised_from_gpus {
         Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
@@ -175,10 +175,10 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
     vec![
         format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
         format!(
-            "B_{hours} = {} GPUs: {} at p = {rate} over {} forecast steps, {how}{raised}, rounded up{live}",
+            "B_{hours} = {} GPUs: {} at p = {rate} over {}, {how}{raised}, rounded up{live}",
             quota.demand_bound,
             pool.aggregation,
-            bound.hours.get()
+            vocab::count(bound.hours.get(), "forecast step")
         ),
         format!("f = max(0, {} − {}) = {}", quota.capacity, quota.demand_bound, quota.inventory),
         format!("η · f = {} × {} = {}, rounded down", quota.eta, quota.inventory, quota.scaled_inventory),

@@ -184,6 +184,7 @@ async fn pool_inputs(
         node_capacity: mine.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
         table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
         latest_demand: None,
+        ..Known::default()
     };
     let lately = now.plus_s(-settings.pool.outcome_window_s);
     let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;

@@ -302,6 +302,19 @@ impl PoolFacts {
         self.waiting.iter().map(|waiting| &waiting.task)
     }
 
+    /// A task that runs: its kind, and the start of its present run.
+    #[must_use]
+    pub fn run_of(&self, task: &TaskId) -> Option<(Kind, UnixSeconds)> {
+        let run = self.running.iter().find(|run| run.task == *task)?;
+        Some((self.kinds[usize::from(run.kind)], run.since))
+    }
+
+    /// The kind of a task that waits.
+    #[must_use]
+    pub fn waits(&self, task: &TaskId) -> Option<Kind> {
+        self.place_of(task).map(|place| self.kind_of(place))
+    }
+
     /// The kind of the waiting task at a place.
     pub(crate) fn kind_of(&self, place: usize) -> Kind {
         self.kinds[usize::from(self.waiting[place].kind)]

@@ -122,6 +122,38 @@ choice! {
 }
 
 choice! {
+    /// A day of the week, in the time zone of the cluster.
+    WeekdayBody twin vocab::Weekday {
+        /// The first day of the week.
+        Monday = "MO",
+        /// The second one.
+        Tuesday = "TU",
+        /// The third one.
+        Wednesday = "WE",
+        /// The fourth one.
+        Thursday = "TH",
+        /// The fifth one.
+        Friday = "FR",
+        /// The sixth one.
+        Saturday = "SA",
+        /// The last one.
+        Sunday = "SU",
+    }
+}
+
+choice! {
+    /// Source of the probability of a reserved window.
+    ProbabilitySourceBody {
+        /// The forecast of each of its hours.
+        Forecast = "forecast",
+        /// The same hours of the week in the measured history: the window ends beyond the model's horizon.
+        History = "history",
+        /// Nothing: too little is measured.
+        Unknown = "unknown",
+    }
+}
+
+choice! {
     /// The age of a quota's numbers.
     StageBody twin placement::staleness::Stage {
         /// Renewed in time.
@@ -228,6 +260,8 @@ choice! {
         NodeFailed = "node_failed",
         /// Its node was drained.
         NodeDrained = "node_drained",
+        /// Its GPUs are reserved ahead.
+        Reserved = "reserved",
     }
 }
 
@@ -246,6 +280,8 @@ choice! {
         NodeLost = "node_lost",
         /// The quotas of the pool changed.
         QuotaChanged = "quota_changed",
+        /// A waiting task is expected to start much earlier or later than before.
+        EtaMoved = "eta_moved",
     }
 }
 
@@ -293,6 +329,7 @@ mod tests {
         let _ = [TaskClass::Hp, TaskClass::Spot].map(|one| assert_eq!(TaskClassBody::from(one).as_str(), one.as_str()));
         let _ = OutcomeKind::ALL.map(|one| assert_eq!(OutcomeKindBody::from(one).as_str(), one.as_str()));
         let _ = OverrideKind::ALL.map(|one| assert_eq!(OverrideKindBody::from(one).as_str(), one.as_str()));
+        let _ = vocab::Weekday::ALL.map(|one| assert_eq!(WeekdayBody::from(one).as_str(), one.as_str()));
         let _ = PlacedBy::ALL.map(|one| assert_eq!(PlacedByBody::from(one).as_str(), one.as_str()));
         let _ = Domain::ALL.map(|one| assert_eq!(DomainBody::from(one).as_str(), one.as_str()));
         let _ = Strictness::ALL.map(|one| assert_eq!(StrictnessBody::from(one).as_str(), one.as_str()));

@@ -1,16 +1,18 @@
 //! Twins of the facts of a pool, as the journal keeps them. Counts are integers (thousandths, seconds since 1970), so that a
 //! state that is written and read again is the same to the bit.
 
+mod parts;
+
 use crate::choices::{EndingBody, NodeLossBody, TaskClassBody};
 use crate::elastic::{ElasticRecord, ResizeRecord};
 use crate::fault::{FieldFault, Place, time};
 use crate::topology::{AffinityBody, TopologyBody};
 use placement::Limit;
-use placement::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, PodRequest, numbers};
+use placement::fleet::{Gang, GpuRequest, Guarantee, PodRequest};
 use placement::pool::{Fact, Request};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskId};
+use vocab::{MilliGpus, NodeId, Organization, TaskId};
 
 /// [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -140,6 +142,15 @@ pub enum FactRecord {
         /// Tasks whose GPUs it waits for.
         holds: Vec<String>,
     },
+    /// Spot at will left GPUs that are reserved ahead.
+    Cleared {
+        /// The organization of the reservation.
+        organization: String,
+        /// Tasks that were evicted.
+        victims: Vec<String>,
+        /// When their GPUs are free.
+        free_unix_s: i64,
+    },
     /// The pods of an elastic task changed.
     Resized {
         /// The task.
@@ -227,68 +238,6 @@ pub(crate) fn gpus_of(milli: u64) -> Result<GpuRequest, FieldFault> {
     GpuRequest::of(MilliGpus::from_milli(milli).map_err(|fault| refused(&fault))?).map_err(|fault| refused(&fault))
 }
 
-impl From<&Limit> for LimitRecord {
-    fn from(limit: &Limit) -> Self {
-        Self { hours: u64::from(limit.hours.get()), quota_milli: limit.quota.milli() }
-    }
-}
-
-impl TryFrom<&LimitRecord> for Limit {
-    type Error = FieldFault;
-
-    fn try_from(record: &LimitRecord) -> Result<Self, FieldFault> {
-        let quota = MilliGpus::from_milli(record.quota_milli);
-        let quota = quota.map_err(|fault| FieldFault::new("/quota_milli", fault))?;
-        Ok(Self { hours: Place("").hours("hours", record.hours)?, quota })
-    }
-}
-
-impl From<Guarantee> for GuaranteeRecord {
-    fn from(guarantee: Guarantee) -> Self {
-        Self { hours: u64::from(guarantee.hours.get()), until_unix_s: guarantee.until.get() }
-    }
-}
-
-impl TryFrom<GuaranteeRecord> for Guarantee {
-    type Error = FieldFault;
-
-    fn try_from(record: GuaranteeRecord) -> Result<Self, FieldFault> {
-        let hours = HorizonHours::new(record.hours).map_err(|fault| FieldFault::new("/guarantee/hours", fault))?;
-        Ok(Self { hours, until: time("/guarantee/until_unix_s", record.until_unix_s)? })
-    }
-}
-
-impl From<&(NodeId, GpuPlace)> for PlaceRecord {
-    fn from((node, gpus): &(NodeId, GpuPlace)) -> Self {
-        let node = node.to_string();
-        match gpus {
-            GpuPlace::Share { gpu, milli } => Self { node, gpus: vec![*gpu], share_milli: Some(*milli) },
-            GpuPlace::Whole { mask } => {
-                Self { node, gpus: numbers(*mask).map(|number| number as u8).collect(), share_milli: None }
-            }
-        }
-    }
-}
-
-impl TryFrom<&PlaceRecord> for (NodeId, GpuPlace) {
-    type Error = FieldFault;
-
-    fn try_from(record: &PlaceRecord) -> Result<Self, FieldFault> {
-        let place = Place("/places");
-        let node = place.name("node", &record.node, NodeId::parse)?;
-        let refused = || place.fault("gpus", "GPUs are numbered from 0 to 63, and a share is of one");
-        if record.gpus.iter().any(|gpu| u16::from(*gpu) >= GpuRequest::MOST) {
-            return Err(refused());
-        }
-        let gpus = match (record.share_milli, record.gpus.as_slice()) {
-            (Some(milli @ 1..1_000), [gpu]) => GpuPlace::Share { gpu: *gpu, milli },
-            (Some(_), _) => return Err(refused()),
-            (None, gpus) => GpuPlace::Whole { mask: gpus.iter().fold(0, |mask, gpu| mask | 1 << gpu) },
-        };
-        Ok((node, gpus))
-    }
-}
-
 impl From<&Fact> for FactRecord {
     fn from(fact: &Fact) -> Self {
         match fact {
@@ -312,6 +261,11 @@ impl From<&Fact> for FactRecord {
                 task: task.to_string(),
                 until_unix_s: until.get(),
                 holds: holds.iter().map(ToString::to_string).collect(),
+            },
+            Fact::Cleared { organization, victims, free } => Self::Cleared {
+                organization: organization.to_string(),
+                victims: victims.iter().map(ToString::to_string).collect(),
+                free_unix_s: free.get(),
             },
             Fact::Resized { task, places, lent, why, from } => Self::Resized {
                 task: task.to_string(),
@@ -369,6 +323,11 @@ impl TryFrom<&FactRecord> for Fact {
                 task: task(id)?,
                 until: time("/until_unix_s", *until_unix_s)?,
                 holds: holds.iter().map(|held| task(held)).collect::<Result<_, _>>()?,
+            },
+            FactRecord::Cleared { organization, victims, free_unix_s } => Self::Cleared {
+                organization: Place("").name("organization", organization, Organization::parse)?,
+                victims: victims.iter().map(|victim| task(victim)).collect::<Result<_, _>>()?,
+                free: time("/free_unix_s", *free_unix_s)?,
             },
             FactRecord::Resized { task: id, places, lent, why, from_unix_s } => Self::Resized {
                 task: task(id)?,

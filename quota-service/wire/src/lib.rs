@@ -49,8 +49,10 @@ mod pool;
 mod prices;
 mod problem;
 mod reports;
+mod reservations;
 mod shares;
 mod snapshot;
+mod start;
 mod statement;
 mod statement_csv;
 mod strict;
@@ -64,8 +66,9 @@ mod what_if;
 pub use answer::{QuotaAnswer, QuotaHistory, QuotaRecord, ReasonBody};
 pub use choices::{
     AggregationSourceBody, CapacitySourceBody, CutCodeBody, DomainBody, EndingBody, EventKindBody, ForecastOriginBody,
-    HpJobStateBody, NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody, PromiseKindBody,
-    StageBody, StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
+    HpJobStateBody, NodeLossBody, OutcomeKindBody, OutcomeResultBody, OverrideKindBody, PlacedByBody,
+    ProbabilitySourceBody, PromiseKindBody, StageBody, StandingBody, StrictnessBody, TaskClassBody, TaskStatusBody,
+    WeekdayBody,
 };
 pub use correction::{
     AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, Kinds, OutcomeCorrection, OutcomeCorrections,
@@ -98,10 +101,15 @@ pub use reports::{
     BrokenPromise, DemandAnswer, NodeView, NodeViews, OrganizationDemand, PromiseDay, PromiseHours, PromiseKept,
     PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
 };
+pub use reservations::{RepeatsBody, ReservationBody, ReservationList, ReservationRequest, ReservedWindowBody};
 pub use shares::{SharesBody, UseRecord};
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,
+};
+pub use start::{
+    Deadline, MomentBody, PriceBody, PriceList, PriceQuestion, StartAnswer, StartBody, StartCoverageBody,
+    StartIntervalBody, StartQuestion, StartSpanBody, StartedByBody,
 };
 pub use statement::{
     ChargesBody, CostsBody, GpuHoursBody, PoolGpuHoursBody, PromiseCountsBody, StatementAnswer, StatementLine,

@@ -6,6 +6,7 @@ use crate::choices::{CutCodeBody, EventKindBody, TaskClassBody, TaskStatusBody};
 use crate::elastic::ElasticBody;
 use crate::fact::GuaranteeRecord;
 use crate::fault::{FieldFault, Place};
+use crate::start::StartSpanBody;
 use crate::topology::{AffinityBody, PlaceBody};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::Request;
@@ -180,6 +181,9 @@ pub struct TaskAnswer {
     pub shadow: bool,
     /// Its run, or the reason for which it waits.
     pub detail: TaskDetail,
+    /// Its expected start, while it waits; absent before the first forecast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartSpanBody>,
 }
 
 /// Promises of a pool beside their limit.
@@ -244,6 +248,9 @@ pub struct EventBody {
     /// The new limits of spot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<crate::fact::LimitRecord>,
+    /// The expected start of a waiting task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartSpanBody>,
 }
 
 /// Guarantee hours, as bodies have them.

@@ -35,6 +35,7 @@ async fn pools_are_shown_as_the_service_has_them() {
 async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     let Some(opened) = Opened::new().await else { return };
     let browser = &opened.browser;
+    let start = opened.get(&format!("/v1/tasks/large/eta?{OF_POOL}"));
     let read = || {
         opened.go(POOL);
         (browser.texts("#quota .steps li"), browser.texts("#quota .figure")[0].clone())
@@ -52,6 +53,9 @@ async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     assert_eq!(browser.texts("#quota .figure")[0], shown(&of_one["quota"]["quota_gpus"]));
     let waiting = browser.texts("#tasks tbody tr").join("\n");
     assert!(waiting.contains("large") && waiting.contains("org-001"), "{waiting}");
+    // It is larger than the pool.
+    assert_eq!(start["start"]["p50"], Value::Null, "{start}");
+    assert!(waiting.contains("not within 72 h"), "{waiting}");
     assert!(browser.texts("#nodes .body").join("").contains("64 nodes"), "{:?}", browser.texts("#nodes .body"));
     let asked = format!("/v1/quota/what-if?{OF_POOL}&hours=4&capacity_change_gpus=-50&demand_change_gpus=0");
     browser.run("document.querySelector('#what-if-capacity').value = '-50'; document.querySelector('#what-if-hours').value = '4'", &[]);

@@ -22,6 +22,8 @@ fn demand_that_grows_past_the_capacity_leaves_a_quota_of_zero_and_no_bound_explo
             estimated: false,
             latest_demand: MilliGpus::nearest(total).unwrap(),
             longest_quota_wait_s: 0,
+            sold: BTreeMap::new(),
+            kept: MilliGpus::ZERO,
         };
         let bound = MilliGpus::rounded_up(played.bound_gpus(hour)).unwrap();
         quotas(&supply, &[Bound { hours: horizon(), bound }], Eta::ONE).remove(0)

@@ -83,6 +83,7 @@ fn missing_or_contradictory_values_are_refused_with_the_value_to_set() {
         ("least", "quotaService.enabled=false", "connector.headroomUrl"),
         ("least", "quotaService.settings.listen=[::]:1", "quotaService.settings.listen"),
         ("least", "connector.settings.evict=true", "connector.settings.evict"),
+        ("everything", "connector.cluster=pluto", "connector.cluster: pluto is not in clusters"),
         ("everything", "modes.kueue=auto", "atWill.flavors"),
         ("everything", "atWill.flavors=null modes.kueue=auto", "kueue.createObjects"),
         ("everything", "notice.secret.name=null", "notice.secret.name"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tests::workspace_root;
 
 /// Metrics that are there only once an event has happened, and the event. Each is in the sources anyway.
-pub const LATER: [(&str, &str); 17] = [
+pub const LATER: [(&str, &str); 19] = [
     ("headroom_eta_moves_total", "a hundred outcomes"),
     ("headroom_retrain_attempts_total", "a training on schedule"),
     ("headroom_retrain_last_exit_code", "a training on schedule"),
@@ -27,6 +27,8 @@ pub const LATER: [(&str, &str); 17] = [
     ("headroom_prometheus_queries_total", "usage is read from Prometheus"),
     ("headroom_prometheus_last_success_timestamp_seconds", "usage is read from Prometheus"),
     ("headroom_prometheus_gaps_total", "usage is read from Prometheus"),
+    ("headroom_start_coverage_ratio", "a minute after the first task of a pool"),
+    ("headroom_start_pinball_loss_seconds", "a minute after the first task of a pool"),
 ];
 
 pub fn board() -> Value {

@@ -6,6 +6,7 @@ mod kubernetes;
 mod prometheus;
 pub(crate) mod served;
 mod settings;
+mod slurm;
 mod units;
 
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use super::joined::service;
 use super::{CLUSTER, MODEL, Site};
+use fake_kubernetes::Rule;
 use serde_json::json;
 use std::process::Command;
 use tests::{Ran, program_with, workspace_root};
@@ -71,6 +72,28 @@ async fn users_ask_about_quota_waiting_pods_and_promises_by_kubectl() {
     let away = asked(&site, "http://127.0.0.1:1", &["quota"]);
     assert_eq!(away.code, 5, "{}", away.stderr);
     assert!(site.cluster.writes().is_empty(), "it changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_list_devices_reads_which_right_is_missing() {
+    let site = Site::new(1).await;
+    for kind in fake_kubernetes::crds::dynamic_resources(&["v1"]) {
+        site.cluster.put(kind);
+    }
+    let mut claims = site.pod(51, false);
+    claims["metadata"]["name"] = "claims".into();
+    claims["spec"]["containers"] = json!([{ "name": "main" }]);
+    claims["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "one" }]);
+    let namespace = claims["metadata"]["namespace"].as_str().unwrap().to_owned();
+    site.cluster.put(claims);
+    site.cluster.deny(Rule::new("list", "resource.k8s.io", "resourceslices"));
+    let asks =
+        ["why", "claims", "--namespace", &namespace, "--kubeconfig", &site.path("kubeconfig"), "--cluster", CLUSTER];
+    let classes = [("HEADROOM_DEVICE_CLASSES", "gpu.example.com"), ("HEADROOM_HEADROOM_URL", "http://127.0.0.1:1")];
+    let refused = program_with("kubectl-headroom", &asks, &classes);
+    let needs = ["GPUs by claims are not counted", "resourceslices", "ClusterRole headroom-user"];
+    let tells = |stderr: &str| needs.iter().all(|part| stderr.contains(part));
+    assert_eq!((refused.code, tells(&refused.stderr)), (1, true), "{}", refused.stderr);
 }
 
 #[test]

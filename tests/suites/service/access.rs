@@ -81,6 +81,7 @@ async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
     for (number, role) in roles.into_iter().enumerate() {
         tokens.push(token(&service, number as u8, role, None, &[]).await);
     }
+    let [question, prices] = ["/v1/tasks/eta", "/v1/tasks/prices"].map(|path| body_of(path).unwrap());
     let settings = json!({ "nothing": 1 });
     for (method, path, body, expected) in [
         ("put", "/v1/nodes/n0", Some(&node), [403, 200, 403, 200]),
@@ -88,6 +89,8 @@ async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
         ("get", "/metrics", None, [200; 4]),
         ("get", "/v1/audit", None, [403, 403, 403, 200]),
         ("post", "/v1/tasks/dry-run", Some(&task), [200; 4]),
+        ("post", "/v1/tasks/eta", Some(&question), [200; 4]),
+        ("post", "/v1/tasks/prices", Some(&prices), [200; 4]),
         ("post", "/v1/tasks", Some(&task), [403, 403, 200, 200]),
         ("put", "/v1/pools/demo:A100/settings", Some(&settings), [403, 403, 403, 400]),
         ("post", "/v1/overrides", Some(&settings), [403, 403, 403, 400]),
@@ -125,6 +128,7 @@ fn body_of(path: &str) -> Option<Value> {
         "/v1/tasks" | "/v1/tasks/dry-run" => {
             json!({ "cluster": "demo", "gpu_model": "A100", "id": "t", "organization": "org-000", "class": "hp", "gpus_per_pod": 1.0, "pods": 1 })
         }
+        "/v1/tasks/eta" | "/v1/tasks/prices" => engine::starts::asked(path),
         _ => return None,
     })
 }
@@ -163,7 +167,7 @@ async fn a_pool_out_of_scope_is_refused_on_every_route(database: TestDatabase) {
             refused += 1;
         }
     }
-    assert!(refused >= 38, "{refused}");
+    assert!(refused >= 41, "{refused}");
     assert_eq!(asked(&service, &other, "get", "/metrics", None).await.status, 403);
     assert_eq!(asked(&service, &other, "get", "/v1/pools", None).await.expect(200)["pools"], json!([]));
     assert_eq!(asked(&service, &mine, "get", "/v1/pools", None).await.expect(200)["pools"][0]["id"], "demo:A100");

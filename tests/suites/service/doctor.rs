@@ -101,7 +101,7 @@ async fn faults_of_the_data_are_named_pool_by_pool(database: TestDatabase) {
         "eta_least": 0.1, "eta_most": 3.0, "min_outcomes": 100, "max_quota_wait_s": 3600, "state_fresh_s": 600 });
     store.put_settings(&pool(POOL), &settings.to_string(), None).await.unwrap();
     let found = doctor(&database.url, &["--as-of", "latest"]);
-    found.expect("gaps demo", "warn", "4 hours of the last week are missing", "datasets ingest");
+    found.expect("gaps demo", "warn", "4 hours are missing of the last week", "datasets ingest");
     found.expect("capacity demo:A100", "fail", "not known", "--capacity");
     found.expect("settings demo:A100", "fail", "8h are offered", "train --horizon 8h");
     // 4. A model that is damaged.

@@ -7,7 +7,9 @@ use tests::{Lent, slurm};
 
 /// Checks that are not good, as JSON.
 fn bad(slurm: &Lent, url: &str, more: &[(&str, &str)]) -> Vec<String> {
-    let ran = ran(slurm, &["doctor", "--json"], url, more);
+    // A busy machine answers late.
+    let patient = [("HEADROOM_SLURM_COMMAND_TIMEOUT_S", "10"), ("HEADROOM_LEASE_S", "30")];
+    let ran = ran(slurm, &["doctor", "--json"], url, &[&patient[..], more].concat());
     let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|fault| panic!("{fault}: {ran:?}"));
     let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["status"] != "ok");
     checks.map(Value::to_string).collect()
@@ -60,7 +62,7 @@ fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others
     one(&chain, &["account vision", "its parent is not spot", "set parent=spot"]);
     // 3. An accounting, and a controller, that do not answer.
     slurm.pause_accounting(true);
-    one(&[HOOK], &["accounting", "no answer within 2 s", "start slurmdbd"]);
+    one(&[HOOK, ("HEADROOM_SLURM_COMMAND_TIMEOUT_S", "2")], &["accounting", "no answer within 2 s", "start slurmdbd"]);
     slurm.pause_accounting(false);
     // 4. Settings of slurm.conf, as if they were others.
     for (change, parts) in OTHERS {

@@ -1,6 +1,6 @@
 //! From a history to promises: accounting, training, quota, limits, spot jobs, evictions, kept and broken.
 
-use super::{connector, until};
+use super::{away_from_the_end_of_the_hour, connector, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tests::{Lent, Listening, program, slurm};
@@ -159,6 +159,7 @@ fn spot(slurm: &Lent, gpus: u32, sleeps_s: u64) -> u32 {
 #[test]
 fn a_history_becomes_limits_spot_runs_within_them_and_promises_are_kept_and_broken_as_slurm_records_them() {
     let Some(slurm) = slurm("end to end") else { return };
+    away_from_the_end_of_the_hour(120);
     let folder = tempfile::tempdir().unwrap();
     // 1. History → training → quota.
     let service = service(&slurm, folder.path());
@@ -175,9 +176,12 @@ fn a_history_becomes_limits_spot_runs_within_them_and_promises_are_kept_and_brok
     let of_pool = "/quota?cluster=earth&gpu_model=a100&hours=1";
     let quota = service
         .get_until(of_pool, |status, body| status == 200 && body["capacity_gpus"] == 16.0 && body["idle_gpus"] == 12.0);
-    let offered = quota["quota_gpus"].as_f64().unwrap().floor() as u64;
-    assert!((1..=12).contains(&offered), "{quota}");
-    let (limit, _) = until("the limit", || gpus_of(&slurm.limit("spot1h")).filter(|limit| *limit == offered));
+    let whole = |quota: &Value| quota["quota_gpus"].as_f64().map(|gpus| gpus.floor() as u64);
+    assert!(whole(&quota).is_some_and(|gpus| (1..=12).contains(&gpus)), "{quota}");
+    let ((limit, offered), _) = until("the limit", || {
+        let offered = whole(&service.get(of_pool).1)?;
+        Some((gpus_of(&slurm.limit("spot1h")).filter(|limit| *limit == offered)?, offered))
+    });
     // 3. Spot runs within it: one ends by itself, others fill it, one more waits.
     let quick = spot(&slurm, 1, 2);
     slurm.until_state(quick, "CD");

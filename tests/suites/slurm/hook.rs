@@ -46,11 +46,57 @@ fn a_user_reads_what_is_free_what_is_spent_and_what_else_there_is_at_submission(
     });
     let _ = slurm.try_submit(&["--account=vision", "--gres=gpu:1"], 1).unwrap();
     // 5. A fault of the hook's own lets jobs pass.
-    std::fs::write(slurm.path("quota"), "headroom-quota 1\nexpires 9999999999\nby qos\nlimit spot1h torn").unwrap();
+    std::fs::write(slurm.path("quota"), "headroom-quota 1\nexpires 9999999999\nby qos\nlimit spot1h torn\n").unwrap();
     let (_, words) = spot(&slurm, "spot1h", "gpu:a100:1").unwrap();
     assert_eq!(words, "");
     let log = std::fs::read_to_string(slurm.path("log/slurmctld.log")).unwrap();
     assert!(log.contains("headroom: ") && log.contains("a torn line"), "the fault is in the controller's log");
+}
+
+#[test]
+fn a_user_whose_job_waits_reads_when_the_forecast_expects_its_gpus_to_be_free() {
+    let Some(slurm) = slurm("expected times") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 2.0), (4, 2.0)]);
+    stub.offer("h100", &[(1, 2.0), (4, 2.0)]);
+    // Of 16 GPUs HP jobs leave 4 from the next hour on. Of h100 nothing is known.
+    stub.forecast("a100", &[12.0; 6]);
+    let _writer = connector(&slurm, "run", &stub.url, &[("HEADROOM_MODE", "publish+hook")]);
+    let quota = || std::fs::read_to_string(slurm.path("quota")).unwrap_or_default();
+    until("expected times", || quota().contains("expected spot4h a100 ").then_some(()));
+    let (_, words) = spot(&slurm, "spot4h", "gpu:h100:4").unwrap();
+    assert!(words.contains("4 h guaranteed is spent") && !words.contains("expected"), "{words}");
+    let (_, words) = spot(&slurm, "spot4h", "gpu:a100:4").unwrap();
+    let time = words.trim().rsplit_once("; expected for 4 h about ").unwrap_or_else(|| panic!("{words}")).1;
+    assert!(time.ends_with(":00") && time.len() <= "Mon 00:00".len(), "{words}");
+    let (_, words) = spot(&slurm, "spot4h", "gpu:a100:5").unwrap();
+    assert!(
+        words.contains("4 h guaranteed is spent") && !words.contains("expected"),
+        "more than there will be: {words}"
+    );
+}
+
+#[test]
+fn the_quota_file_beside_a_connector_that_another_one_keeps_from_writing_is_renewed_too() {
+    let Some(slurm) = slurm("quota files of two machines") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let files =
+        ["one", "other"].map(|name| (slurm.path(&format!("quota-{name}")), slurm.path(&format!("heart-{name}"))));
+    let on = |(quota, heart): &(String, String)| {
+        let own = [("HEADROOM_QUOTA_FILE", quota.as_str()), ("HEADROOM_HEARTBEAT_FILE", heart.as_str())];
+        connector(&slurm, "run", &stub.url, &[&[("HEADROOM_MODE", "publish+hook")][..], &own].concat())
+    };
+    let (_one, _other) = (on(&files[0]), on(&files[1]));
+    for (quota, _) in &files {
+        let expiry = || {
+            let text = std::fs::read_to_string(quota).ok().filter(|text| text.contains("limit spot1h 1 a100 8 0"))?;
+            text.lines().find_map(|line| line.strip_prefix("expires ")?.parse::<i64>().ok())
+        };
+        let (first, _) = until("a quota file", expiry);
+        until("its renewal", || expiry().filter(|expiry| *expiry > first));
+    }
 }
 
 /// A plain Lua, where there is one.

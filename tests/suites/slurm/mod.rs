@@ -27,9 +27,9 @@ const QUICK: [(&str, &str); 12] = [
     ("HEADROOM_PUBLISH_S", "1"),
     ("HEADROOM_RAISE_AFTER_S", "1"),
     ("HEADROOM_LEASE_S", "5"),
-    ("HEADROOM_WATCHDOG_AFTER_S", "4"),
+    ("HEADROOM_WATCHDOG_AFTER_S", "8"),
     ("HEADROOM_WATCHDOG_CHECK_S", "1"),
-    ("HEADROOM_HOOK_VALID_S", "5"),
+    ("HEADROOM_HOOK_VALID_S", "15"),
 ];
 
 /// Flags and variables of a program beside a cluster.
@@ -71,6 +71,14 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> (T, Duration) {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("{what}: not within {} s", PATIENCE.as_secs())
+}
+
+/// Waits for the next hour where the present one ends within so many seconds: hours that are over are reported, and quotas move.
+fn away_from_the_end_of_the_hour(least_s: u64) {
+    let left_s = 3_600 - chrono::Utc::now().timestamp().rem_euclid(3_600).unsigned_abs();
+    if left_s < least_s {
+        std::thread::sleep(Duration::from_secs(left_s + 1));
+    }
 }
 
 /// Waits until the GPUs of a state are these.

@@ -115,7 +115,7 @@ fn with_its_connector_killed_limits_fall_to_what_is_held_and_jobs_stay() {
     let held = spot(&slurm, 1, "a100:6");
     slurm.until_state(held, "R");
     // 1. While it beats nothing is lowered, also not by a timer's call.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(9));
     assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=12,gres/gpu:h100=0,gres/gpu=12");
     // 2. kill -9.
     writer.kill();
@@ -134,7 +134,7 @@ fn with_its_connector_killed_limits_fall_to_what_is_held_and_jobs_stay() {
     again.kill();
     let once = || ran(&slurm, &["watchdog", "--once", "--json"], &stub.url, &[]).json();
     assert_eq!(once()["beats"], true);
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(9));
     let lowered = once();
     assert_eq!(lowered["lowered"], json!({"spot1h": {"gres/gpu": 7, "gres/gpu:a100": 7}}), "{lowered}");
     assert_eq!(once()["lowered"], json!({}), "there is nothing more to lower");
@@ -164,7 +164,7 @@ fn the_watchdog_of_a_connector_that_is_gone_leaves_the_limits_of_another_one_alo
     // 1. The other one is gone, its heartbeat stands still, and its watchdog looks again and again.
     gone.kill();
     let watchdog = on(machine, "watchdog", "watchdog");
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(12));
     assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=9,gres/gpu:h100=0,gres/gpu=9");
     // 2. The writer is gone, too: now nobody publishes, and it lowers.
     writer.kill();
@@ -227,7 +227,7 @@ fn of_two_connectors_one_writes_and_the_other_takes_over() {
     let one = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_IDENTITY", "one")]);
     until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=0,gres/gpu=8");
     let other = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_IDENTITY", "other")]);
-    std::thread::sleep(Duration::from_secs(3));
+    until("the answer that another one holds the lease", || metric(&other, "headroom_slurm_leads"));
     let writes = |of: &Listening| metric(of, "headroom_slurm_writes_total").unwrap_or(0.0);
     assert_eq!((metric(&one, "headroom_slurm_leads"), metric(&other, "headroom_slurm_leads")), (Some(1.0), Some(0.0)));
     stub.offer("a100", &[(1, 5.0), (4, 0.0)]);
@@ -260,4 +260,54 @@ fn a_limit_that_slurm_does_not_know_is_named_and_nothing_is_written() {
     assert_eq!(slurm.limit("spot1h"), "");
     let log = writer.stop().stderr;
     assert!(log.contains("spot_qos: Slurm knows no QOS nosuch"), "{log}");
+}
+
+#[test]
+fn without_a_heartbeat_limits_are_lowered_and_none_is_raised() {
+    let Some(slurm) = slurm("no heartbeat") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let good = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=0,gres/gpu=8");
+    assert_eq!(good.stop().code, 0);
+    // A folder that is not there, or a disk that is full.
+    let bad = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_HEARTBEAT_FILE", "/nosuch/heartbeat")]);
+    stub.offer("a100", &[(1, 12.0), (4, 0.0)]);
+    until("the alarm", || (metric(&bad, "headroom_slurm_limits_in_order")? == 0.0).then_some(()));
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=8,gres/gpu:h100=0,gres/gpu=8");
+    stub.offer("a100", &[(1, 5.0), (4, 0.0)]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=5,gres/gpu:h100=0,gres/gpu=5");
+    let log = bad.stop().stderr;
+    assert!(log.contains("heartbeat_file: /nosuch/heartbeat"), "{log}");
+}
+
+#[test]
+fn a_raise_that_slurm_refuses_is_an_alarm_until_it_is_written() {
+    let Some(slurm) = slurm("refused writes") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 4.0), (4, 0.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let refuses = slurm.path("refuses");
+    let script = format!(
+        "[ \"$2\" = modify ] && [ -e {refuses} ] && {{ echo \"Your user doesn't have privileges\" >&2; exit 1; }}; exec sacctmgr \"$@\""
+    );
+    let folder = changed(&slurm, "sacctmgr", &script);
+    let own = [PUBLISH, ("HEADROOM_SLURM_BIN", folder.as_str()), ("HEADROOM_RAISE_AFTER_S", "4")];
+    let writer = connector(&slurm, "run", &stub.url, &own);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=4,gres/gpu:h100=0,gres/gpu=4");
+    std::fs::write(&refuses, "").unwrap();
+    stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
+    let in_order = || metric(&writer, "headroom_slurm_limits_in_order");
+    until("the alarm", || (in_order()? == 0.0).then_some(()));
+    // Between two attempts there is nothing to write, and the alarm stays.
+    for _ in 0..30 {
+        assert_eq!(in_order(), Some(0.0));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    std::fs::remove_file(&refuses).unwrap();
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=0,gres/gpu=8");
+    until("the end of the alarm", || (in_order()? == 1.0).then_some(()));
+    assert!(writer.stop().stderr.contains("have privileges"));
 }

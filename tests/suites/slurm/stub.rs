@@ -15,6 +15,8 @@ use vocab::ClusterName;
 struct Known {
     /// Quotas by GPU model and hours.
     quotas: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Forecasts of the next hours by GPU model: 0.9 quantiles.
+    forecasts: BTreeMap<String, Vec<f64>>,
     states: BTreeMap<String, Value>,
     rows: Vec<Value>,
     outcomes: Vec<Value>,
@@ -57,6 +59,11 @@ impl Stub {
         self.shared.known.lock().unwrap().quotas.insert(model.to_owned(), quotas);
     }
 
+    /// Sets the forecast of HP demand of a pool, from the next full hour on.
+    pub fn forecast(&self, model: &str, upper_gpus: &[f64]) {
+        self.shared.known.lock().unwrap().forecasts.insert(model.to_owned(), upper_gpus.to_vec());
+    }
+
     pub fn state(&self, pool: &str) -> Option<Value> {
         self.shared.known.lock().unwrap().states.get(pool).cloned()
     }
@@ -82,6 +89,15 @@ fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
+fn forecast(upper_gpus: Option<&Vec<f64>>) -> Vec<Value> {
+    let present = chrono::Utc::now().timestamp() / 3_600 * 3_600;
+    let step = |(at, upper): (usize, &f64)| {
+        let begins = vocab::UnixSeconds::new(present + 3_600 * (at as i64 + 1));
+        json!({ "step": at + 1, "target_time": begins.to_string(), "mean_gpus": upper, "stddev_gpus": 0.0, "q90_gpus": upper })
+    };
+    upper_gpus.into_iter().flatten().enumerate().map(step).collect()
+}
+
 async fn pools(State(shared): State<Shared>) -> Json<Value> {
     let known = shared.known.lock().unwrap();
     let pool = |(model, quotas): (&String, &BTreeMap<String, f64>)| {
@@ -91,7 +107,7 @@ async fn pools(State(shared): State<Shared>) -> Json<Value> {
             "capacity_gpus": 16.0, "latest_demand_gpus": 0.0, "quota_gpus_by_hours": quotas, "eta": 1.0,
             "computed_at": now(), "stage": "fresh", "no_quota": null, "valid_until": null, "guarantee_rate": 0.9,
             "idle_gpus": 1.0, "spot_gpus_by_hours": {}, "available_gpus_by_hours": {}, "demand_bound_gpus_by_hours": {},
-            "hp_demand_gpus": null, "forecast": [], "outcomes_24h": {}, "tasks": null, "overrides": 0
+            "hp_demand_gpus": null, "forecast": forecast(known.forecasts.get(model)), "outcomes_24h": {}, "tasks": null, "overrides": 0
         })
     };
     Json(json!({ "pools": known.quotas.iter().map(pool).collect::<Vec<_>>() }))

@@ -18,6 +18,7 @@ mod quotas;
 mod retention;
 mod runs;
 mod schema;
+mod starts;
 mod statements;
 mod upgrade;
 mod usage;

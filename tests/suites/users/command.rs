@@ -3,6 +3,7 @@
 use crate::deploy::served::{CLUSTER, GPU_MODEL, Prepared, prepare};
 use serde_json::{Value, json};
 use tests::{Listening, Ran, program, program_with};
+use vocab::UnixSeconds;
 
 /// A service with two nodes, its tokens and prices.
 struct Served {
@@ -84,6 +85,15 @@ fn a_user_asks_submits_follows_and_cancels() {
     assert!(id.starts_with("task-") && drawn["detail"]["victims"] == json!(["sweep"]), "{drawn}");
     let why = served.text(&["why", "sweep"]);
     assert!(why.starts_with("sweep is waiting: ") && why.contains("its last run was cut at"), "{why}");
+    let when = served.text(&["when", "sweep"]);
+    assert!(when.starts_with("sweep starts: 50 % ") && when.contains("(few_jobs)"), "{when}");
+    assert!(served.text(&["when", id]).starts_with(&format!("{id} runs since ")));
+    let prices = served.text(&[&["when", "--prices"], &of[..]].concat());
+    assert!(prices.lines().any(|line| line == "hp: now") && prices.contains("spot, 4 h: "), "{prices}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let ends_by = UnixSeconds::new(now + 20 * 3_600).to_string();
+    let ends = served.text(&[&["when", "--runs", "10m", "--ends-by", &ends_by], &of[..]].concat());
+    assert!(ends.contains("; submit by ") && ends.contains("cheapest in time: "), "{ends}");
     let lines = served.text(&["watch", id, "--until", "running"]);
     assert!(lines.starts_with(&format!("{id} is running since ")), "{lines}");
     assert_eq!(served.json(&["watch", "--quota", "--hours", "4", "--count", "1"])["hours"], 4);

@@ -33,7 +33,8 @@ fn show_pools(pools: &[PoolSummary]) {
             || pool.no_quota.clone().unwrap_or_else(|| "no quota yet".to_owned()),
             |stage| format!("{stage}, valid until {}", pool.valid_until.as_deref().unwrap_or("-")),
         );
-        let capacity = pool.capacity_gpus.map_or_else(String::new, |capacity| format!(" of {} GPUs", gpus(capacity)));
+        let capacity =
+            pool.capacity_gpus.map_or_else(String::new, |capacity| format!(" of {}", vocab::gpus(gpus(capacity))));
         say(format_args!("{}{capacity}: {stage}", pool.id));
         let amount = |of: &std::collections::BTreeMap<String, f64>, hours: &str| {
             of.get(hours).map_or_else(|| "-".to_owned(), |amount| gpus(*amount))
@@ -54,12 +55,12 @@ fn show_pools(pools: &[PoolSummary]) {
 
 fn show(quota: &QuotaAnswer) {
     say(format_args!(
-        "{}:{} for {} h at p = {}: {} GPUs, {} held, {} free; {}, valid until {}",
+        "{}:{} for {} h at p = {}: {}, {} held, {} free; {}, valid until {}",
         quota.cluster,
         quota.gpu_model,
         quota.hours,
         quota.guarantee_rate,
-        gpus(quota.quota_gpus),
+        vocab::gpus(gpus(quota.quota_gpus)),
         gpus(quota.used_gpus),
         gpus(quota.available_gpus),
         quota.stage,

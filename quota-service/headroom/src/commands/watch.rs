@@ -68,7 +68,8 @@ async fn follow_quota(pool: &Pool, hours: u8, mut lines: Lines) -> Result<(), Fa
 
 fn quota_line(quota: &QuotaAnswer) -> String {
     let [all, held, free] = [quota.quota_gpus, quota.used_gpus, quota.available_gpus].map(gpus);
-    format!("{} {} h: {all} GPUs, {held} held, {free} free; {}", quota.computed_at, quota.hours, quota.stage)
+    let all = vocab::gpus(all);
+    format!("{} {} h: {all}, {held} held, {free} free; {}", quota.computed_at, quota.hours, quota.stage)
 }
 
 async fn follow_events(pool: &Pool, mut lines: Lines) -> Result<(), Failure> {
@@ -98,6 +99,10 @@ fn event_line(event: &EventBody) -> String {
         line.push_str(" on ");
         line.push_str(&event.nodes.join(", "));
     }
+    if let Some(start) = &event.start {
+        let at = |at: &Option<String>| at.clone().unwrap_or_else(|| "beyond the horizon".to_owned());
+        let _ = write!(line, ": expected {}, before {}", at(&start.p50), at(&start.before));
+    }
     for limit in &event.limits {
         let _ = write!(line, " {} h: {}", limit.hours, gpus(limit.quota_milli as f64 / 1_000.0));
     }
@@ -111,11 +116,13 @@ async fn follow_task(pool: &Pool, task: &str, until_running: bool, mut lines: Li
         let now = pool.task(task).await.map_err(|fault| failure::of(&fault))?;
         let ended = matches!(now.status, TaskStatusBody::Finished | TaskStatusBody::Deleted);
         let reached = ended || (until_running && now.status == TaskStatusBody::Running);
-        let is_new = last.as_ref() != Some(&now);
+        // Its expected start is forecast again each minute: that is no change of its state.
+        let state = TaskAnswer { start: None, ..now.clone() };
+        let is_new = last.as_ref() != Some(&state);
         if (is_new && lines.print(&now, show::task)) || reached {
             return Ok(());
         }
-        last = Some(now);
+        last = Some(state);
         wait_for(&mut events, task).await;
     }
 }

@@ -27,10 +27,10 @@ pub async fn run(client: &Client, config: &Config, flags: &WhyFlags, json: bool)
     say(show::task(&explained.task));
     say(format_args!("{}: {}", explained.reason.code, explained.reason.detail));
     let (capacity, idle) = (gpus(explained.capacity_gpus), gpus(explained.idle_gpus));
-    say(format_args!("policy {}; {idle} of {capacity} GPUs are idle", explained.policy));
+    say(format_args!("policy {}; {idle} of {} idle", explained.policy, vocab::gpus(capacity).verb("is", "are")));
     for promise in &explained.promises {
         let (promised, quota) = (gpus(promise.promised_gpus), gpus(promise.quota_gpus));
-        say(format_args!("  {} h: {promised} of {quota} GPUs are promised", promise.hours));
+        say(format_args!("  {} h: {promised} of {} promised", promise.hours, vocab::gpus(quota).verb("is", "are")));
     }
     Ok(())
 }

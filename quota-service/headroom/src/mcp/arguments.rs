@@ -1,5 +1,6 @@
 //! Arguments of the tools. An unknown one is refused.
 
+use headroom_client::Pool;
 use rmcp::model::{ErrorData, JsonObject};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +30,52 @@ pub struct Why {
     pub task: Option<String>,
     #[serde(default = "one")]
     pub hours: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct When {
+    pub task: Option<String>,
+    pub organization: Option<String>,
+    pub gpus_per_pod: Option<f64>,
+    pub pods: Option<u32>,
+    pub runs_s: Option<u64>,
+    pub ends_by: Option<String>,
+    pub probability: Option<f64>,
+}
+
+/// The subject of the tool `when`.
+#[derive(Debug, PartialEq)]
+pub enum WhenQuestion {
+    Task(String),
+    Prices(Box<wire::PriceQuestion>),
+}
+
+impl When {
+    /// A task alone, or one that is not submitted.
+    pub fn question(self, pool: &Pool) -> Result<WhenQuestion, ErrorData> {
+        let refused = |why: &str| ErrorData::invalid_params(format!("arguments: {why}"), None);
+        let Self { task, organization, gpus_per_pod, pods, runs_s, ends_by, probability } = self;
+        let is_alone = organization.is_none() && gpus_per_pod.is_none() && pods.is_none();
+        let is_alone = is_alone && runs_s.is_none() && ends_by.is_none() && probability.is_none();
+        match (task, organization) {
+            (Some(task), None) if is_alone => Ok(WhenQuestion::Task(task)),
+            (Some(_), _) => Err(refused("expected `task` alone, or no `task`")),
+            (None, None) => Err(refused("expected `task`, or the `organization` of a task that is not submitted")),
+            (None, Some(organization)) => Ok(WhenQuestion::Prices(Box::new(wire::PriceQuestion {
+                cluster: pool.cluster().to_owned(),
+                gpu_model: pool.gpu_model().to_owned(),
+                organization,
+                gpus_per_pod: gpus_per_pod.unwrap_or_else(one_gpu),
+                pods: pods.unwrap_or_else(one_pod),
+                cpu_milli: 0,
+                memory_mib: 0,
+                runs_s,
+                ends_by,
+                probability,
+            }))),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]

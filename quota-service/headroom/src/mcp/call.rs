@@ -52,6 +52,7 @@ async fn called(server: &Server, name: &str, mut arguments: JsonObject) -> Resul
             arguments::Why { task: Some(task), .. } => good(&pool.explain_task(&task).await?),
             arguments::Why { task: None, hours } => good(&pool.explain(hours).await?),
         },
+        "when" => when(server, &pool, arguments::read(arguments)?).await?,
         "what_if" => {
             let asked: arguments::WhatIf = arguments::read(arguments)?;
             let arguments::WhatIf { hours, capacity_change_gpus, demand_change_gpus, guarantee_rate, eta } = asked;
@@ -84,6 +85,13 @@ async fn chosen(server: &Server, of: arguments::OfPool) -> Result<Pool, Stop> {
     };
     let chosen = pool::chosen(&server.client, &config).await;
     chosen.map_err(|failure| Stop::Refused(answer::without_pool(&failure.message)))
+}
+
+async fn when(server: &Server, pool: &Pool, asked: arguments::When) -> Result<CallToolResult, Stop> {
+    match asked.question(pool)? {
+        arguments::WhenQuestion::Task(task) => Ok(good(&pool.task_eta(&task).await?)),
+        arguments::WhenQuestion::Prices(question) => Ok(good(&server.client.prices(&question).await?)),
+    }
 }
 
 async fn statement(

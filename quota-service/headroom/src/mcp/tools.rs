@@ -15,7 +15,7 @@ struct Offered {
 
 const HOURS: (&str, &str, &str, bool) = ("hours", "integer", "Guarantee hours, such as 1, 2 or 4", false);
 
-const OFFERED: [Offered; 8] = [
+const OFFERED: [Offered; 9] = [
     Offered {
         name: "pools",
         title: "Pools",
@@ -35,6 +35,22 @@ const OFFERED: [Offered; 8] = [
         title: "Why",
         description: "With a task: why it waits, or why it was placed or evicted. Without: every step of the quota",
         parameters: &[("task", "string", "Id of a task", false), HOURS],
+        writes: false,
+    },
+    Offered {
+        name: "when",
+        title: "When",
+        description: "With a task: when it starts, as a distribution, and why that may be off. Without: what each class and guarantee costs \
+                      in waiting for a task that is not submitted, and which of them ends in time. Nothing changes",
+        parameters: &[
+            ("task", "string", "Id of a task that waits or runs; no other argument then", false),
+            ("organization", "string", "The organization of a task that is not submitted", false),
+            ("gpus_per_pod", "number", "Whole GPUs, or a share of one such as 0.25; 1 if not given", false),
+            ("pods", "integer", "Number of pods, placed all or none; 1 if not given", false),
+            ("runs_s", "integer", "How long it runs, in seconds: the answer has its end", false),
+            ("ends_by", "string", "When it is to have ended, RFC 3339; needs runs_s", false),
+            ("probability", "number", "Probability of an end in time, 0.9 if not given", false),
+        ],
         writes: false,
     },
     Offered {
@@ -141,7 +157,7 @@ mod tests {
     #[test]
     fn tools_that_write_are_offered_only_where_that_is_allowed() {
         let names = |writes| offered(writes).iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
-        assert_eq!(names(false), ["pools", "quota", "why", "what_if", "promises", "statement"]);
+        assert_eq!(names(false), ["pools", "quota", "why", "when", "what_if", "promises", "statement"]);
         assert_eq!(names(true).len(), OFFERED.len());
         assert!(unknown("submit", false).ends_with("start it with --allow-writes"));
         assert!(unknown("quotas", false).starts_with("unknown tool \"quotas\": expected one of pools, quota"));

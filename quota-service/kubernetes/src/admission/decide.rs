@@ -180,7 +180,7 @@ pub fn retry_after_s(tries: u32) -> u64 {
 
 fn ready(workload: &WorkloadFacts) -> String {
     match workload.hours {
-        Ok(Some(hours)) => format!("{} GPUs are guaranteed for {hours}", workload.gpus()),
+        Ok(Some(hours)) => format!("{} guaranteed for {hours}", vocab::gpus(workload.gpus()).verb("is", "are")),
         _ => "it asks for no hours, and runs at will".to_owned(),
     }
 }

@@ -3,11 +3,14 @@
 //! A device that draws from shared counters is a part of the GPU that each set of counters stands for: as much of it as its largest
 //! share of one counter. A device without counters is a GPU.
 
+mod taints;
+
 use super::milli;
 use super::selectors::{Described, Selector};
 use crate::claims::capacity::Capacities;
-use crate::cluster::dra::{ClassSpec, Device as SlimDevice, SliceSpec, TaintRuleSpec, TaintSelector};
+use crate::cluster::dra::{ClassSpec, Device as SlimDevice, SliceSpec, Taint};
 use std::collections::{BTreeMap, BTreeSet};
+use taints::{Rule, is_keeping_off};
 use vocab::{GpuModel, NodeId};
 
 /// Thousandths of one GPU.
@@ -42,7 +45,8 @@ pub struct Device {
     /// Capacities.
     pub capacities: Capacities,
     described: Described,
-    has_taint: bool,
+    /// Taints that keep claims off.
+    taints: Vec<Taint>,
 }
 
 impl Device {
@@ -75,12 +79,6 @@ struct Slice {
     spec: SliceSpec,
 }
 
-/// A taint of devices.
-#[derive(Debug, Clone)]
-struct Rule {
-    selector: TaintSelector,
-}
-
 /// Known devices.
 #[derive(Debug, Clone, Default)]
 pub struct Inventory {
@@ -95,6 +93,8 @@ pub struct Inventory {
     rules: BTreeMap<String, Rule>,
     /// Rises whenever something changes that estimates rest on.
     version: u64,
+    /// Rises whenever taints change, on which estimates for all devices of a node rest.
+    taints_version: u64,
 }
 
 impl Inventory {
@@ -201,34 +201,6 @@ impl Inventory {
         self.members.contains_key(name).then(|| self.device(name)).flatten()
     }
 
-    /// Whether new claims may not have a device.
-    #[must_use]
-    pub fn is_tainted(&self, name: &DeviceName) -> bool {
-        let matches = |rule: &Rule| {
-            let selector = &rule.selector;
-            let is = |wanted: &Option<String>, own: &String| wanted.as_ref().is_none_or(|wanted| wanted == own);
-            let in_class = selector
-                .device_class_name
-                .as_ref()
-                .is_none_or(|class| self.members.get(name).is_some_and(|classes| classes.contains(class)));
-            is(&selector.driver, &name.pool.0)
-                && is(&selector.pool, &name.pool.1)
-                && is(&selector.device, &name.device)
-                && in_class
-        };
-        self.device(name).is_some_and(|device| device.has_taint) || self.rules.values().any(matches)
-    }
-
-    /// A rule that taints devices is there, or has gone. Answers the nodes whose GPUs may have changed.
-    pub fn set_rule(&mut self, name: &str, spec: Option<&TaintRuleSpec>) -> BTreeSet<NodeId> {
-        let keeps_off = |spec: &&TaintRuleSpec| is_keeping_off(&spec.taint.effect);
-        match spec.filter(keeps_off).and_then(|spec| spec.device_selector.clone()) {
-            Some(selector) => self.rules.insert(name.to_owned(), Rule { selector }),
-            None => self.rules.remove(name),
-        };
-        self.nodes()
-    }
-
     /// A slice is there, or has gone. Answers the nodes whose GPUs may have changed.
     pub fn set_slice(&mut self, name: &str, spec: Option<SliceSpec>) -> BTreeSet<NodeId> {
         let mut pools = BTreeSet::new();
@@ -287,11 +259,14 @@ impl Inventory {
         }
         let names: Vec<DeviceName> =
             devices.keys().map(|device| DeviceName { pool: pool.clone(), device: device.clone() }).collect();
-        // Taints change often, and no estimate rests on them.
+        // Taints change often, and few estimates rest on them.
         let untainted = |devices: &BTreeMap<String, Device>| -> Vec<(String, Device)> {
-            devices.iter().map(|(name, device)| (name.clone(), Device { has_taint: false, ..device.clone() })).collect()
+            let without = |device: &Device| Device { taints: Vec::new(), ..device.clone() };
+            devices.iter().map(|(name, device)| (name.clone(), without(device))).collect()
         };
-        self.version += u64::from(untainted(&before) != untainted(&devices));
+        let is_same_but_for_taints = untainted(&before) == untainted(&devices);
+        self.version += u64::from(!is_same_but_for_taints);
+        self.taints_version += u64::from(is_same_but_for_taints);
         if !devices.is_empty() {
             self.pools.insert(pool.clone(), devices);
         }
@@ -349,11 +324,6 @@ pub fn one<'a, T: Ord + Clone + 'a>(mut values: impl Iterator<Item = &'a T>) -> 
     values.all(|value| value == first).then(|| first.clone())
 }
 
-fn is_keeping_off(effect: &str) -> bool {
-    // Effects that are not known have to be read as none.
-    matches!(effect, "NoSchedule" | "NoExecute")
-}
-
 /// Amounts by set of counters and counter, in thousandths.
 type Counters = BTreeMap<String, BTreeMap<String, u128>>;
 
@@ -387,6 +357,6 @@ fn read(device: &SlimDevice, slice: &SliceSpec, counters: &Counters) -> Device {
         draws,
         capacities: Capacities::read(body),
         described: Described::of(&slice.driver, device),
-        has_taint: body.taints.iter().any(|taint| is_keeping_off(&taint.effect)),
+        taints: body.taints.iter().filter(|taint| is_keeping_off(&taint.effect)).cloned().collect(),
     }
 }

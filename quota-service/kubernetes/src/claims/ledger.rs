@@ -60,8 +60,8 @@ pub struct Ledger {
     users: BTreeMap<Key, BTreeSet<Uid>>,
     holders: BTreeMap<DeviceName, BTreeSet<Key>>,
     estimates: BTreeMap<Request, Estimate>,
-    /// Version of the inventory on which they rest, and since when it is so.
-    estimated: (u64, Option<UnixSeconds>),
+    /// Versions of the inventory and of its taints on which they rest, and since when it is so.
+    estimated: ((u64, u64), Option<UnixSeconds>),
     /// Rises with each change of a node's GPU model.
     models_version: u64,
     dirty_pods: BTreeSet<Uid>,
@@ -273,7 +273,10 @@ impl Ledger {
 
     fn renew_estimates(&mut self, at_once: bool, now: UnixSeconds) {
         let version = self.inventory.version() + self.models_version;
+        let rests_on_taints = self.estimates.keys().any(Request::is_for_all);
         let (of, at) = self.estimated;
+        let taints_version = if rests_on_taints { self.inventory.taints_version() } else { of.1 };
+        let version = (version, taints_version);
         if of == version || !at_once && at.is_some_and(|at| now.since_s(at) < ESTIMATES_LAST_S) {
             return;
         }

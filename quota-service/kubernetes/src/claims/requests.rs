@@ -3,7 +3,7 @@
 use super::devices::{Gpu, Inventory, PoolName, WHOLE_MILLI, one};
 use super::milli;
 use super::selectors::Selector;
-use crate::cluster::dra::{ClaimSpec, ExactRequest};
+use crate::cluster::dra::{ClaimSpec, ExactRequest, Toleration};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, NodeId};
 
@@ -19,14 +19,21 @@ pub struct Request {
     count: Option<u64>,
     looks_only: bool,
     capacity: BTreeMap<String, u128>,
+    tolerations: Vec<Toleration>,
 }
 
 impl Request {
     /// Of a class, with a number of devices alone.
     #[must_use]
     pub fn of_class(class: &str, count: u64) -> Self {
-        let (name, selectors, capacity) = (String::new(), Vec::new(), BTreeMap::new());
-        Self { name, class: class.to_owned(), selectors, count: Some(count), looks_only: false, capacity }
+        let (name, selectors, capacity, tolerations) = (String::new(), Vec::new(), BTreeMap::new(), Vec::new());
+        Self { name, class: class.to_owned(), selectors, count: Some(count), looks_only: false, capacity, tolerations }
+    }
+
+    /// Whether it asks for all devices of a node.
+    #[must_use]
+    pub const fn is_for_all(&self) -> bool {
+        self.count.is_none()
     }
 
     /// Requests of a claim; of alternatives the first one, which the scheduler tries first.
@@ -53,6 +60,7 @@ impl Request {
                 .iter()
                 .filter_map(|(key, text)| Some((key.clone(), milli(text)?)))
                 .collect(),
+            tolerations: exact.tolerations.clone(),
         }
     }
 }
@@ -71,6 +79,8 @@ pub struct Estimate {
 struct OnNode<'a> {
     gpus_milli: u64,
     gpus: BTreeSet<(&'a PoolName, &'a Gpu)>,
+    /// Whether a taint that is not tolerated is on one of them.
+    keeps_off: bool,
 }
 
 /// GPUs that a request gets. Where devices of several sizes match it, the largest: demand that is too low breaks promises.
@@ -90,6 +100,7 @@ pub fn estimate(inventory: &Inventory, request: &Request, model_of: impl Fn(&Nod
             models.insert(model_of(node));
             let here = by_node.entry(node).or_default();
             here.gpus_milli += gpus;
+            here.keeps_off |= request.is_for_all() && inventory.keeps_off(name, &request.tolerations);
             here.gpus.extend(device.draws.iter().map(|(gpu, _)| (&name.pool, gpu)));
         }
     }
@@ -98,7 +109,9 @@ pub fn estimate(inventory: &Inventory, request: &Request, model_of: impl Fn(&Nod
     } else {
         // Parts of one GPU exclude each other: no more than the GPUs of the node.
         let most = |here: &OnNode<'_>| here.gpus_milli.min(WHOLE_MILLI * here.gpus.len() as u64);
-        by_node.values().map(most).max().unwrap_or(WHOLE_MILLI)
+        // A claim for all is not allocated on a node that has a tainted device. Where every node has one it waits for the fullest.
+        let open = by_node.values().filter(|here| !here.keeps_off).map(most).max();
+        open.or_else(|| by_node.values().map(most).max()).unwrap_or(WHOLE_MILLI)
     };
     let stated = inventory.model_of_class(&request.class).cloned();
     Estimate { gpus_milli, model: stated.or_else(|| one(models.iter()).flatten()) }

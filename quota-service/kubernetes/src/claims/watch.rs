@@ -2,7 +2,7 @@
 
 use super::Key;
 use crate::cluster::dra::{ClaimSpec, ClaimStatus, ClassSpec, SliceSpec, TaintRuleSpec, TemplateSpec};
-use crate::cluster::follow::{Counted, Lists, list, watch};
+use crate::cluster::follow::{Counted, Lists, list, list_in, watch};
 use crate::cluster::served::{ListFault, Wanted};
 use crate::cluster::watch::Shared;
 use crate::view::{ClaimChange, View};
@@ -74,6 +74,23 @@ pub async fn read_once(client: &Client, view: &mut View, now: UnixSeconds) -> Re
     faults.extend(list::<Templates>(client, view, now).await?);
     faults.extend(list::<Claims>(client, view, now).await?);
     Ok(faults)
+}
+
+/// Lists what one pod needs: devices, and claims of its namespace alone. A user need not see those of others.
+///
+/// # Errors
+/// The API cannot be reached, or refuses.
+pub async fn read_for(client: &Client, view: &mut View, namespace: &str, now: UnixSeconds) -> Result<(), ListFault> {
+    list::<Classes>(client, view, now).await?;
+    list::<Slices>(client, view, now).await?;
+    // Rules matter to few claims, and only administrators may list them by default.
+    match list::<Rules>(client, view, now).await {
+        Ok(_) | Err(ListFault::Refused { .. }) => {}
+        Err(fault) => return Err(fault),
+    }
+    list_in::<Templates>(client, view, Some(namespace), now).await?;
+    list_in::<Claims>(client, view, Some(namespace), now).await?;
+    Ok(())
 }
 
 /// Watches all kinds until it is dropped. Returns at once where claims are not counted.

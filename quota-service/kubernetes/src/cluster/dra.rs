@@ -149,9 +149,13 @@ pub struct Draw {
 }
 
 /// A taint of a device.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
     /// `None`, `NoSchedule` or `NoExecute`.
     pub effect: String,
 }
@@ -261,6 +265,36 @@ pub struct ExactRequest {
     /// Capacity of each device.
     #[serde(deserialize_with = "or_default")]
     pub capacity: CapacityRequests,
+    /// Taints that its devices may have.
+    #[serde(deserialize_with = "or_default")]
+    pub tolerations: Vec<Toleration>,
+}
+
+/// Taints of devices that a request tolerates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default)]
+pub struct Toleration {
+    /// Key; with `Exists`, none for all keys.
+    pub key: Option<String>,
+    /// `Exists`, or `Equal`, which is the default.
+    pub operator: Option<String>,
+    /// With `Equal`.
+    pub value: Option<String>,
+    /// None for all effects.
+    pub effect: Option<String>,
+}
+
+impl Toleration {
+    /// Whether it tolerates a taint.
+    #[must_use]
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        let exists = self.operator.as_deref() == Some("Exists");
+        let key = self.key.as_deref().unwrap_or_default();
+        let effect = self.effect.as_deref().unwrap_or_default();
+        (key == taint.key || exists && key.is_empty())
+            && (exists || self.value.as_deref().unwrap_or_default() == taint.value)
+            && (effect.is_empty() || effect == taint.effect)
+    }
 }
 
 /// Requested capacities.

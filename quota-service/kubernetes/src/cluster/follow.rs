@@ -58,9 +58,25 @@ fn key_of(meta: &ObjectMeta) -> Key {
 /// # Errors
 /// The API cannot be reached, or refuses.
 pub async fn list<K: Counted>(client: &Client, view: &mut View, now: UnixSeconds) -> Result<Vec<String>, ListFault> {
+    list_in::<K>(client, view, None, now).await
+}
+
+/// Lists the objects of one namespace, or all of them, once. Answers those that are not understood.
+///
+/// # Errors
+/// The API cannot be reached, or refuses.
+pub async fn list_in<K: Counted>(
+    client: &Client,
+    view: &mut View,
+    namespace: Option<&str>,
+    now: UnixSeconds,
+) -> Result<Vec<String>, ListFault> {
     let failed = |fault: kube::Error| ListFault::of(K::WANTED.plural, &fault);
     let Some(resource) = served(client, K::WANTED).await.map_err(failed)? else { return Ok(Vec::new()) };
-    let api = Api::<Object<K::Spec, K::Status>>::all_with(client.clone(), &resource);
+    let api: Api<Object<K::Spec, K::Status>> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
     let (mut token, mut faults) = (None, Vec::new());
     loop {
         let params = ListParams { limit: Some(PAGE), continue_token: token.take(), ..ListParams::default() };

@@ -3,7 +3,7 @@
 
 // Short words of each pod are many: they stand in place, without a block of memory of their own.
 use compact_str::CompactString;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ struct SlimMeta {
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
 }
 
 pub(super) fn slim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -34,6 +35,7 @@ pub(super) fn slim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectM
         deletion_timestamp: meta.deletion_timestamp,
         labels: meta.labels,
         annotations: meta.annotations,
+        owner_references: meta.owner_references,
         ..ObjectMeta::default()
     })
 }

@@ -69,8 +69,10 @@ fn nodes(view: &View, config: &Config) -> Vec<Check> {
             }
         }
     }
-    let counts: Vec<String> =
-        by_model.iter().map(|(model, (nodes, gpus))| format!("{gpus} {model} on {nodes} nodes")).collect();
+    let counts: Vec<String> = by_model
+        .iter()
+        .map(|(model, (nodes, gpus))| format!("{gpus} {model} on {}", vocab::count(nodes, "node")))
+        .collect();
     let mut checks = Vec::new();
     if !counts.is_empty() {
         checks.push(Check::ok(NAME, counts.join(", ")));
@@ -78,8 +80,8 @@ fn nodes(view: &View, config: &Config) -> Vec<Check> {
     if !unlabelled.is_empty() {
         let shown: Vec<&str> = unlabelled.iter().take(SHOWN).copied().collect();
         let found = format!(
-            "{} nodes with GPUs have no label {}: {}",
-            unlabelled.len(),
+            "{} no label {}: {}",
+            vocab::count(unlabelled.len(), "node").verb("with GPUs has", "with GPUs have"),
             config.gpu_model_label,
             shown.join(", ")
         );
@@ -99,8 +101,11 @@ fn pods(view: &View) -> Vec<Check> {
     let count = |class, life| view.pods().values().filter(|pod| pod.class == class && pod.life == life).count();
     let missing =
         view.pools().keys().map(|model| view.missing_gpus(model)).fold(MilliGpus::ZERO, MilliGpus::saturating_add);
-    let missing =
-        if missing == MilliGpus::ZERO { String::new() } else { format!(", gangs miss {} GPUs", missing.as_gpus()) };
+    let missing = if missing == MilliGpus::ZERO {
+        String::new()
+    } else {
+        format!(", gangs miss {}", vocab::gpus(missing.as_gpus()))
+    };
     let found = format!(
         "HP: {} run, {} wait{missing}; spot: {} run, {} wait",
         count(TaskClass::Hp, Life::Runs),
@@ -110,8 +115,10 @@ fn pods(view: &View) -> Vec<Check> {
     );
     let mut checks = vec![Check::ok("pods", found)];
     if !view.without_model.is_empty() {
-        let found =
-            format!("{} pods belong to no pool: they select no GPU model, and count in none", view.without_model.len());
+        let found = format!(
+            "{} to no pool, for want of a GPU model",
+            vocab::count(view.without_model.len(), "pod").verb("belongs", "belong")
+        );
         let fix = "set default_gpu_model, or let them select by gpu_model_label";
         checks.push(Check::warn("pods without model", found, fix));
     }
@@ -132,8 +139,14 @@ fn not_read(faults: &[FactFault]) -> Vec<Check> {
         let faults: Vec<&FactFault> = faults.iter().filter(|fault| fault.counts_anyway() == counts).collect();
         let shown: Vec<String> = faults.iter().take(SHOWN).map(ToString::to_string).collect();
         let more = if faults.len() > SHOWN { ", …" } else { "" };
-        let what = if counts { "count, without what cannot be read" } else { "do not count" };
-        let found = format!("{} objects {what}: {}{more}", faults.len(), shown.join("; "));
+        let (one, several) =
+            if counts { ("counts, without what", "count, without what") } else { ("does not count", "do not count") };
+        let found = format!(
+            "{}{}: {}{more}",
+            vocab::count(faults.len(), "object").verb(one, several),
+            if counts { " cannot be read" } else { "" },
+            shown.join("; ")
+        );
         (!faults.is_empty())
             .then(|| Check::warn(name, found, "correct these objects; headroom-kubernetes show lists all"))
     };
@@ -160,7 +173,7 @@ async fn signs(api: &Api, config: &Config) -> Vec<Check> {
                 "leave such nodes out by their label, or set gpu_resource ({}) to what is handed out",
                 config.gpu_resource
             );
-            Check::warn("shared GPUs", format!("{nodes} nodes have {sign}"), fix)
+            Check::warn("shared GPUs", format!("{} {sign}", vocab::count(nodes, "node").verb("has", "have")), fix)
         }));
     }
     if config.device_classes.0.is_empty() {
@@ -175,7 +188,7 @@ async fn claims(api: &Api) -> Option<Check> {
     match api.list("/apis/resource.k8s.io/v1/resourceclaims").await {
         Ok(claims) if claims.is_empty() => None,
         Ok(claims) => {
-            let found = format!("{} ResourceClaims: GPUs that are claimed by them (DRA) are not counted", claims.len());
+            let found = format!("{}: claimed GPUs (DRA) are not counted", vocab::count(claims.len(), "ResourceClaim"));
             Some(Check::warn(NAME, found, "set device_classes to the classes that are GPUs"))
         }
         // Objects that may not be read are not none.

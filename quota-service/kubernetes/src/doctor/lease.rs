@@ -3,6 +3,7 @@
 use super::Check;
 use super::api::Api;
 use crate::config::Config;
+use crate::publish;
 use command_line::span;
 use serde_json::Value;
 use vocab::UnixSeconds;
@@ -109,7 +110,14 @@ fn beats(found: &Found, config: &Config, now: UnixSeconds) -> Check {
             format!("{} old; the watchdog waits for {} s", age_text(age_s), config.watchdog_after_s),
             fix,
         ),
-        Some(age_s) => Check::ok(NAME, format!("{} old", age_text(age_s))),
+        Some(age_s) => match publish::not_renewed(lease) {
+            named if named.is_empty() => Check::ok(NAME, format!("{} old", age_text(age_s))),
+            named => {
+                let named: Vec<String> = named.into_iter().collect();
+                let found = format!("the leader may not write {}: the watchdog lowers that", named.join(", "));
+                Check::fail(NAME, found, "give it back its Role, or take the namespace out of resource_quota_shares")
+            }
+        },
         None => Check::warn(NAME, "its last renewal cannot be read", fix),
     }
 }

@@ -222,8 +222,8 @@ async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_reported()
     let bare = json!({ "metadata": { "labels": { "nvidia.com/gpu.product": null, "nvidia.com/gpu.sharing-strategy": "mps" } } });
     patient.fake.patch("nodes", "", "node-00000", &bare).unwrap();
     let warnings = patient.warnings().await;
-    has(&warnings, "1 nodes with GPUs have no label nvidia.com/gpu.product: node-00000");
-    has(&warnings, "1 nodes have time slicing or MPS");
+    has(&warnings, "1 node with GPUs has no label nvidia.com/gpu.product: node-00000");
+    has(&warnings, "1 node has time slicing or MPS");
     patient.fake.patch("priorityclasses", "", "spot", &json!({ "value": 2_000 })).unwrap();
     has(&patient.failures().await, "its value 2000 is not below 0");
     assert!(patient.fake.delete("priorityclasses", "", "spot"));
@@ -255,10 +255,10 @@ async fn pods_that_the_extender_does_not_see_are_counted_where_it_is_on() {
     assert_eq!(unseen(&patient.warnings().await), 0, "the extender is off");
     patient.config.extender = true;
     let warnings = patient.warnings().await;
-    has(&warnings, "1 pods ask by claims alone, and never reach the extender: team-000/claims -> hold them by Kueue");
+    has(&warnings, "1 pod asks by claims alone, unseen by the extender: team-000/claims -> hold them by Kueue");
     has(
         &warnings,
-        "1 pods are of a PodGroup: when a group preempts, the extender is not asked for victims: team-000/grouped",
+        "1 pod is of a PodGroup: when a group preempts, the extender is not asked for victims: team-000/grouped",
     );
 }
 
@@ -319,8 +319,8 @@ async fn objects_that_count_in_part_are_distinguished_from_those_that_do_not_cou
     patient.fake.patch("pods", "team-000", "pod-000000", &noted).unwrap();
     patient.fake.put(waiting("broken", "many", &json!({})));
     let warnings = patient.warnings().await;
-    has(&warnings, "read in part: 1 objects count, without what cannot be read: pod team-000/pod-000000");
-    has(&warnings, "not read: 1 objects do not count: pod team-000/broken");
+    has(&warnings, "read in part: 1 object counts, without what cannot be read: pod team-000/pod-000000");
+    has(&warnings, "not read: 1 object does not count: pod team-000/broken");
 }
 
 #[tokio::test]

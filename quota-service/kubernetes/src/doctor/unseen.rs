@@ -28,9 +28,11 @@ impl Found {
         }
     }
 
-    fn check(&self, name: &str, what: &str, fix: &str) -> Option<Check> {
+    fn check(&self, name: &str, what: [&'static str; 2], fix: &str) -> Option<Check> {
         let shown = self.shown.join(", ");
-        (self.count > 0).then(|| Check::warn(name, format!("{} pods {what}: {shown}", self.count), fix))
+        (self.count > 0).then(|| {
+            Check::warn(name, format!("{}: {shown}", vocab::count(self.count, "pod").verb(what[0], what[1])), fix)
+        })
     }
 }
 
@@ -57,13 +59,16 @@ pub async fn of(api: &Api, config: &Config) -> Vec<Check> {
         return Vec::new();
     }
     let mut checks = Vec::new();
-    let by_claims = "ask by claims alone, and never reach the extender";
+    let by_claims = ["asks by claims alone, unseen by the extender", "ask by claims alone, unseen by the extender"];
     checks.extend(claiming.check(
         "pods unseen by the extender",
         by_claims,
         "hold them by Kueue: modes.kueue of the chart",
     ));
-    let by_groups = "are of a PodGroup: when a group preempts, the extender is not asked for victims";
+    let by_groups = [
+        "is of a PodGroup: when a group preempts, the extender is not asked for victims",
+        "are of a PodGroup: when a group preempts, the extender is not asked for victims",
+    ];
     checks.extend(grouped.check(
         "pods of groups",
         by_groups,

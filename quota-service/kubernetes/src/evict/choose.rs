@@ -15,7 +15,9 @@ pub struct Claim {
     plan: Plan,
     /// Victims that are still there.
     pub victims: BTreeSet<Uid>,
-    /// When they are evicted.
+    /// When they were chosen.
+    pub since: UnixSeconds,
+    /// When they are evicted, unless all of them have saved their work before.
     pub at: UnixSeconds,
     /// Those that were.
     pub evicted: BTreeSet<Uid>,
@@ -32,9 +34,36 @@ impl Claim {
         let mut full = places.filter(|node| node.idle_mask().count_ones() < pod.gpus);
         full.any(|node| {
             let mut here = view.pods().values().filter(|other| other.node.as_ref() == Some(&node.id));
-            here.any(|other| other.class == TaskClass::Hp && other.life == Life::Runs && other.since() >= self.at)
+            here.any(|other| other.class == TaskClass::Hp && other.life == Life::Runs && other.since() >= self.since)
         })
     }
+}
+
+/// Gives what is still being freed for HP pods that have their place to those whose freed GPUs they took: where two wait, the scheduler
+/// decides which of them gets the first place. Answers claims whose GPUs went to an HP pod that had none.
+pub fn hand_over(claims: &mut BTreeMap<Uid, Claim>, view: &View, waits: impl Fn(&Uid) -> bool) -> Vec<Uid> {
+    let is_robbed = |(uid, claim): &(&Uid, &Claim)| {
+        let taken = |pod: &PodFacts| claim.was_taken_by_hp(view, pod);
+        claim.free_since.is_some() && waits(uid) && view.pod(uid).is_some_and(taken)
+    };
+    let mut robbed: Vec<Uid> = claims.iter().filter(is_robbed).map(|(uid, _)| *uid).collect();
+    let served: Vec<Uid> = claims.keys().filter(|uid| !waits(uid)).copied().collect();
+    for served in served {
+        let Some(claim) = claims.remove(&served).filter(|claim| !claim.victims.is_empty()) else { continue };
+        let Some(before) = view.pod(&served) else { continue };
+        let is_alike = |uid: &Uid| {
+            let same_pool = claims.get(uid).is_some_and(|lost| lost.model == claim.model);
+            let asks_no_more = |pod: &PodFacts| pod.amount() <= before.amount() && pod.priority >= before.priority;
+            same_pool && view.pod(uid).is_some_and(asks_no_more)
+        };
+        if let Some(found) = robbed.iter().position(is_alike) {
+            let heir = robbed.remove(found);
+            let Plan { gang, places, victims } = claim.plan;
+            let plan = Plan { gang: Gang { task: task_of(heir), ..gang }, places, victims };
+            claims.insert(heir, Claim { plan, ..claim });
+        }
+    }
+    robbed
 }
 
 /// Held GPUs, and pods that are not to be chosen.
@@ -75,7 +104,10 @@ pub fn choose(
             }
             let plan = Plan { victims: Vec::new(), ..plan };
             let evicted = BTreeSet::new();
-            chosen.push((pod.uid, Claim { model: model.clone(), plan, victims, at, evicted, free_since: None }));
+            chosen.push((
+                pod.uid,
+                Claim { model: model.clone(), plan, victims, since: now, at, evicted, free_since: None },
+            ));
         }
     }
     chosen

@@ -171,22 +171,22 @@ impl Evictor {
 
     /// Claims that have come to their end: the pod has its place or has gone, or could not use what was freed.
     fn release(&mut self, now: UnixSeconds) {
+        let shared = Arc::clone(&self.shared);
+        let view = shared.read();
         let looks = &self.looks;
-        self.claims.retain(|pod, _| looks.contains_key(pod));
-        let over = |claim: &Claim| claim.free_since.is_some_and(|since| now.since_s(since) >= HELD_S);
-        let ended: Vec<(Uid, Claim)> =
-            self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, claim)| (*pod, claim.clone())).collect();
-        for (pod, claim) in ended {
+        for pod in choose::hand_over(&mut self.claims, &view, |pod| looks.contains_key(pod)) {
+            // Not its fault: it is its turn again.
             self.claims.remove(&pod);
-            let view = self.shared.read();
+            count("taken_by_another");
+            let Some(PodFacts { namespace, name, .. }) = view.pod(&pod) else { continue };
+            tracing::info!(namespace, name, "GPUs that were freed for an HP pod went to another HP pod");
+        }
+        let over = |claim: &Claim| claim.free_since.is_some_and(|since| now.since_s(since) >= HELD_S);
+        let ended: Vec<Uid> = self.claims.iter().filter(|(_, claim)| over(claim)).map(|(pod, _)| *pod).collect();
+        for pod in ended {
+            self.claims.remove(&pod);
             let Some(facts) = view.pod(&pod) else { continue };
             let PodFacts { namespace, name, .. } = facts;
-            if claim.was_taken_by_hp(&view, facts) {
-                // Not its fault: it is its turn again.
-                count("taken_by_another");
-                tracing::info!(namespace, name, "GPUs that were freed for an HP pod went to another HP pod");
-                continue;
-            }
             let text = "GPUs were freed for it, and it still waits: nothing is freed for it for an hour".to_owned();
             self.events.tell(regarding(facts), Note::warning("RoomInVain", "Evict", text));
             self.in_vain.insert(pod, now.plus_s(IN_VAIN_S));

@@ -215,6 +215,33 @@ async fn a_pod_is_not_punished_where_another_hp_pod_takes_what_was_freed_for_it(
     assert!(bench.announced("dear").is_string(), "it is its turn again");
 }
 
+/// A real kube-scheduler chose so: the pod that had waited as long took what was freed first, and the other waited in vain.
+#[tokio::test]
+async fn where_two_wait_the_second_eviction_is_for_the_one_whose_gpus_the_other_took() {
+    let mut bench = bench(true).await;
+    bench.fake.put(pod("one", "high", None));
+    bench.fake.put(pod("two", "high", None));
+    bench.looks([0, 5, 10]).await;
+    let until = at(40).to_string();
+    assert_eq!((bench.announced("cheap"), bench.announced("dear")), (json!(until), json!(until)));
+    let saved = json!({ "metadata": { "annotations": { "headroom.dev/evict-ready": until } } });
+    bench.fake.patch("pods", "team-a", "cheap", &saved);
+    bench.look(15).await;
+    assert!(bench.is_going("cheap") && !bench.is_going("dear"));
+    bench.fake.finish_deletions();
+    let freed_for = bench.evictor.claims.iter().find(|(_, claim)| !claim.evicted.is_empty()).map(|(uid, _)| *uid);
+    let one = Uid::of(bench.of("one").unwrap()["metadata"]["uid"].as_str().unwrap());
+    let (lucky, robbed) = if freed_for == Some(one) { ("two", "one") } else { ("one", "two") };
+    let mut placed = pod(lucky, "high", Some("n1"));
+    placed["metadata"]["uid"] = bench.of(lucky).unwrap()["metadata"]["uid"].clone();
+    placed["status"]["conditions"][0]["lastTransitionTime"] = at(18).to_string().into();
+    bench.fake.put(placed);
+    bench.looks([20, 25]).await;
+    assert_eq!((bench.announced("dear"), bench.is_going("dear")), (json!(until), false), "{robbed} still waits");
+    bench.looks([40]).await;
+    assert!(bench.is_going("dear"));
+}
+
 #[tokio::test]
 async fn all_victims_of_a_pod_go_or_none() {
     let fake = cluster().await;

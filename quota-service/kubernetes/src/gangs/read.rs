@@ -13,10 +13,32 @@ use vocab::{GpuModel, Organization, TaskClass};
 const LEADER_WORKER_NAME: &str = "leaderworkerset.sigs.k8s.io/name";
 const LEADER_WORKER_GROUP: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const JOB_SET: &str = "jobset.sigs.k8s.io/jobset-name";
+/// Kueue's labels of pods that it queues themselves: the name of their Workload where they are several, and that it does.
+const POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
+const QUEUED_POD: &str = "kueue.x-k8s.io/managed";
+/// Owners of many pods that are no job.
+const NO_JOBS: &[&str] = &["ReplicaSet", "StatefulSet", "DaemonSet", "Node"];
 
-/// The gangs of a pod, in the order of their kinds.
+/// The gangs of a pod, in the order of their kinds, and the Workload of its owner: Kueue names it on pods only where it places by topology.
 #[must_use]
 pub fn gangs_of(pod: &Pod) -> Vec<GangKey> {
+    let mut gangs = named_gangs(pod);
+    let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let job = owner.filter(|owner| !NO_JOBS.contains(&owner.kind.as_str())).map(|owner| &owner.uid);
+    let is_queued = pod.metadata.labels.as_ref().is_some_and(|labels| labels.get(QUEUED_POD).is_some());
+    let itself = pod.metadata.uid.as_ref().filter(|_| is_queued);
+    gangs.extend(itself.into_iter().chain(job).map(|uid| of_owner(uid)));
+    gangs
+}
+
+/// The Workload of Kueue that this object owns.
+fn of_owner(uid: &str) -> GangKey {
+    GangKey { kind: GangKind::KueueWorkload, name: format!("owner/{uid}") }
+}
+
+/// The gangs that a pod names.
+#[must_use]
+pub fn named_gangs(pod: &Pod) -> Vec<GangKey> {
     let meta = &pod.metadata;
     let label = |key: &str| {
         let label = meta.labels.as_ref().and_then(|all| all.get(key));
@@ -35,7 +57,7 @@ pub fn gangs_of(pod: &Pod) -> Vec<GangKey> {
         (GangKind::WorkloadGroup, workload),
         (GangKind::LeaderWorkerGroup, leader),
         (GangKind::JobSet, label(JOB_SET).cloned()),
-        (GangKind::KueueWorkload, label(names::WORKLOAD).cloned()),
+        (GangKind::KueueWorkload, label(names::WORKLOAD).or_else(|| label(POD_GROUP)).cloned()),
     ];
     named.into_iter().filter_map(|(kind, name)| Some(of(kind, name?))).collect()
 }
@@ -162,9 +184,20 @@ impl Stated {
                     .collect()
             }
             GangObject::KueueWorkload(spec, status) => {
-                vec![(key(GangKind::KueueWorkload, name), kueue(stated(Size::Pods(0)), spec, status, sets))]
+                kueue(stated(Size::Pods(0)), spec, status, sets).by_name_and_owners(name)
             }
         }
+    }
+
+    /// A Workload of Kueue, as pods name it: by its name, or by their owner, which is also its.
+    fn by_name_and_owners(self, name: String) -> Vec<(GangKey, Self)> {
+        let by_owner = |owner: &String| {
+            let (uid, owners) = (format!("{}/{owner}", self.uid), vec![self.uid.clone()]);
+            (of_owner(owner), Self { uid, owners, size: Size::Sets(Vec::new()), ..self.clone() })
+        };
+        let mut gangs: Vec<(GangKey, Self)> = self.owners.iter().map(by_owner).collect();
+        gangs.push((GangKey { kind: GangKind::KueueWorkload, name }, self));
+        gangs
     }
 }
 

@@ -266,11 +266,18 @@ impl Gangs {
         of_templates: &mut impl FnMut(&str, &[String]) -> u64,
     ) -> BTreeMap<Missing, u64> {
         let mut by_kind: BTreeMap<GangKind, BTreeMap<Missing, u64>> = BTreeMap::new();
+        let family: BTreeSet<&Uid> = gangs.iter().filter_map(|gang| self.members.get(gang)).flatten().collect();
         for gang in gangs {
             let Some(stated) = self.stated(gang).filter(|stated| !stated.is_over) else { continue };
             let missing = match &stated.size {
                 Size::Pods(count) => self.missing_pods(gang, *count),
-                Size::Sets(sets) => self.missing_sets(gang, sets, of_templates),
+                Size::Sets(sets) => {
+                    // Pods name their Workload where Kueue places by topology, and else none: those of its job are its.
+                    let own: BTreeSet<&Uid> = self.members.get(gang).into_iter().flatten().collect();
+                    let is_unnamed = own.is_empty() && gang.key.kind == GangKind::KueueWorkload;
+                    let pods = if is_unnamed { family.clone() } else { own };
+                    self.missing_sets(gang, sets, &pods, of_templates)
+                }
             };
             add(by_kind.entry(gang.key.kind).or_default(), &missing);
         }
@@ -299,6 +306,7 @@ impl Gangs {
         &self,
         gang: &GangId,
         sets: &[super::GangSet],
+        pods: &BTreeSet<&Uid>,
         of_templates: &mut impl FnMut(&str, &[String]) -> u64,
     ) -> BTreeMap<Missing, u64> {
         let hp = sets.iter().filter(|set| set.pod.class == TaskClass::Hp);
@@ -308,7 +316,8 @@ impl Gangs {
                 (&set.pod, set.count.saturating_mul(each))
             })
             .collect();
-        let there: u64 = self.pods_of(gang).filter(|pod| pod.class == TaskClass::Hp).map(|pod| pod.gpus_milli).sum();
+        let pods = pods.iter().filter_map(|uid| self.pods.get(uid));
+        let there: u64 = pods.filter(|pod| pod.class == TaskClass::Hp).map(|pod| pod.gpus_milli).sum();
         let mut left = sized.iter().map(|(_, gpus)| *gpus).sum::<u64>().saturating_sub(there);
         let mut missing = BTreeMap::new();
         for (pod, gpus) in sized.iter().rev() {

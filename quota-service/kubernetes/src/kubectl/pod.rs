@@ -5,6 +5,7 @@ use super::verdict::Verdict;
 use super::{Plugin, PluginError};
 use crate::calls::{Calls, Fault};
 use crate::claims;
+use crate::cluster::served::ListFault;
 use crate::cluster::slim::{Node, Pod};
 use crate::headroom::encoded;
 use crate::view::View;
@@ -29,8 +30,13 @@ struct Asked {
     facts: PodFacts,
     model: Option<GpuModel>,
     pool: Option<PoolSummary>,
+    /// Why its claims are not counted, where they are not.
+    uncounted: Option<String>,
     now: UnixSeconds,
 }
+
+/// Remedy where a user may not list claims or devices.
+const RIGHTS: &str = "ask an administrator for the ClusterRole headroom-user (deploy/chart/users.yaml)";
 
 fn api(fault: &Fault) -> PluginError {
     PluginError::Api(fault.to_string())
@@ -47,19 +53,27 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let foreign = |fault: serde_json::Error| PluginError::Api(format!("pod {namespace}/{name}: {fault}"));
     let pod: Pod = serde_json::from_value(object.clone()).map_err(foreign)?;
     let (connector, now) = (plugin.config.connector(), clock::now());
-    let reading = Reading::of(&connector);
+    let mut reading = Reading::of(&connector);
     let mut view = View::new(plugin.cluster.clone(), reading.clone(), Policy::GFS);
+    let mut uncounted = None;
     if !pod.spec.resource_claims.is_empty() && !connector.device_classes.0.is_empty() {
-        claims::watch::read_once(client, &mut view, now).await.map_err(|fault| PluginError::Api(fault.to_string()))?;
+        match claims::watch::read_for(client, &mut view, &namespace, now).await {
+            Ok(()) => {}
+            Err(fault @ ListFault::Refused { .. }) => {
+                uncounted = Some(format!("GPUs by claims are not counted, since {fault}; {RIGHTS}"));
+                // Half of the kinds would count claims without their devices.
+                reading.device_classes.clear();
+                view = View::new(plugin.cluster.clone(), reading.clone(), Policy::GFS);
+            }
+            Err(fault) => return Err(PluginError::Api(fault.to_string())),
+        }
     }
     let seen = view.see_pod(&pod, now).map_err(|fault| PluginError::Unknown(fault.to_string()))?;
     view.settle_claims(true, now);
     let counted = seen.and_then(|seen| view.pod(&seen.uid).cloned().or(seen.facts));
     let facts = counted.ok_or_else(|| {
-        let resource = &connector.gpu_resource;
-        PluginError::Unknown(format!(
-            "pod {namespace}/{name} asks for no GPUs (gpu_resource {resource}, device_classes)"
-        ))
+        let asks_for = format!("asks for no GPUs (gpu_resource {}, device_classes)", connector.gpu_resource);
+        PluginError::Unknown(format!("pod {namespace}/{name}: {}", uncounted.clone().unwrap_or(asks_for)))
     })?;
     let here = match &facts.node {
         Some(node) => {
@@ -75,7 +89,7 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let only = if let [only] = pools.as_slice() { GpuModel::parse(&only.gpu_model).ok() } else { None };
     let model = here.or_else(|| facts.gpu_model.clone()).or(reading.default_gpu_model).or(only);
     let pool = pools.into_iter().find(|pool| model.as_ref().is_some_and(|model| model.as_str() == pool.gpu_model));
-    Ok(Asked { object, facts, model, pool, now })
+    Ok(Asked { object, facts, model, pool, uncounted, now })
 }
 
 impl Asked {
@@ -91,7 +105,7 @@ impl Asked {
             None => String::new(),
         };
         let model = self.model.as_ref().map_or_else(|| "of an unknown model".to_owned(), |model| format!("of {model}"));
-        format!("pod {}: {class}, {} GPUs {model}{hours}", self.name(), self.facts.amount().as_gpus())
+        format!("pod {}: {class}, {} {model}{hours}", self.name(), vocab::gpus(self.facts.amount().as_gpus()))
     }
 
     /// The condition by which the scheduler speaks.
@@ -117,14 +131,18 @@ pub(super) async fn why(plugin: &Plugin, name: &str, json: bool) -> Result<(), P
             "guarantee_hours": asked.facts.guarantee.map(vocab::HorizonHours::get),
             "verdict": verdict.code(), "detail": sentence, "scheduler": message,
             "available_gpus_by_hours": asked.pool.as_ref().map(|pool| &pool.available_gpus_by_hours), "events": events,
+            "not_counted": asked.uncounted,
         }));
         return Ok(());
     }
     let mut text = format!("{}\n{sentence}\n", asked.title());
+    if let Some(why) = &asked.uncounted {
+        let _ = writeln!(text, "{why}");
+    }
     if let Some(pool) = asked.pool.as_ref().filter(|_| asked.facts.life == Life::Waits) {
         let stage = pool.stage.as_ref().map(word).unwrap_or_default();
         for (hours, left) in &pool.available_gpus_by_hours {
-            let _ = writeln!(text, "left for {hours} h: {left} GPUs ({stage})");
+            let _ = writeln!(text, "left for {hours} h: {} ({stage})", vocab::gpus(left));
         }
     }
     if !message.is_empty() {

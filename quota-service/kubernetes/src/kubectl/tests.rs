@@ -41,7 +41,7 @@ fn a_pod_waits_for_quota_only_where_quota_holds_it_back() {
     assert_eq!(Verdict::of(&pod(1, 4), Some(&pool("conservative")), false).code(), "old_quota");
     assert_eq!(Verdict::of(&pod(1, 4), None, false).code(), "no_pool");
     let sentence = Verdict::of(&pod(9, 4), Some(&fresh), false).sentence(&pod(9, 4));
-    assert_eq!(sentence, "spot quota is spent: it asks 9 GPUs for 4 h, and 8 are left");
+    assert_eq!(sentence, "spot quota is spent: it asks 9 GPUs for 4 h, and of that quota 8 can still be had");
 }
 
 #[test]

@@ -86,13 +86,15 @@ impl Verdict {
     /// In a sentence, for people.
     #[must_use]
     pub fn sentence(&self, pod: &PodFacts) -> String {
-        let gpus = pod.amount().as_gpus();
+        let gpus = vocab::gpus(pod.amount().as_gpus());
         match self {
             Self::Runs => "it runs".to_owned(),
             Self::Ended => "it has ended".to_owned(),
             Self::Gated => "it is gated: its queue, or the owner of its scheduling gates, has not let it go".to_owned(),
             Self::OverQuota { hours, available_gpus } => {
-                format!("spot quota is spent: it asks {gpus} GPUs for {hours} h, and {available_gpus} are left")
+                format!(
+                    "spot quota is spent: it asks {gpus} for {hours} h, and of that quota {available_gpus} can still be had"
+                )
             }
             Self::OldQuota => {
                 "the quota is too old to promise by: nothing new is admitted until Headroom renews it".to_owned()

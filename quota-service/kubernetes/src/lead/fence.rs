@@ -23,7 +23,9 @@ pub enum Fenced {
     #[error("another replica leads, or none does")]
     NotLeading,
     /// The object carries a later epoch.
-    #[error("it was written in epoch {theirs}, ours is {ours}: another replica leads")]
+    #[error(
+        "it was written in epoch {theirs}, ours is {ours}: another replica leads, or another release publishes into this object"
+    )]
     Outpaced {
         /// Epoch of the object.
         theirs: u32,

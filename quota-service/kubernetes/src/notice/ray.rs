@@ -33,7 +33,7 @@ pub struct Drain {
     url: String,
     node_ip: String,
     submission: String,
-    grace_s: i64,
+    at: UnixSeconds,
 }
 
 impl Ray {
@@ -52,7 +52,7 @@ impl Ray {
             url: self.template.replace("{cluster}", cluster).replace("{namespace}", &notice.pod.namespace),
             node_ip: notice.pod_ip.clone()?,
             submission: format!("headroom-drain-{}-{}", notice.pod.uid, notice.at.get()),
-            grace_s: notice.at.since_s(notice.since).max(1),
+            at: notice.at,
         })
     }
 }
@@ -97,7 +97,7 @@ impl Drain {
         let entrypoint = format!(
             "ray drain-node --node-id {node} --reason DRAIN_NODE_REASON_PREEMPTION --reason-message headroom-eviction-notice \
              --deadline-remaining-seconds {}",
-            self.grace_s
+            self.at.since_s(clock::now()).max(1)
         );
         let job = json!({ "entrypoint": entrypoint, "submission_id": self.submission, "entrypoint_num_cpus": 0 });
         let (status, answer) = self.call(Method::POST, "/api/jobs/", Some(&job)).await?;

@@ -243,7 +243,8 @@ async fn a_worker_of_ray_is_drained_by_a_job_of_its_cluster() {
         entrypoint.starts_with("ray drain-node --node-id abcd --reason DRAIN_NODE_REASON_PREEMPTION"),
         "{entrypoint}"
     );
-    assert!(entrypoint.ends_with("--deadline-remaining-seconds 60"), "{entrypoint}");
+    let left_s: i64 = entrypoint.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(entrypoint.contains("--deadline-remaining-seconds") && (40..=60).contains(&left_s), "{entrypoint}");
     assert!(job["submission_id"].as_str().unwrap().starts_with("headroom-drain-"));
 }
 

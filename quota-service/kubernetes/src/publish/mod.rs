@@ -16,7 +16,7 @@ mod tests;
 mod wanted;
 mod write;
 
-pub use heartbeat::of as heartbeat_of;
+pub use heartbeat::{not_renewed, of as heartbeat_of};
 pub use kueue::{NoTarget, target as kueue_target};
 pub use plan::{Amounts, AtWill, Change, Gpus, Part, Plan, Planner, Rules, Wanted, Why};
 pub use provider::{Form, form};
@@ -106,6 +106,15 @@ fn rules_of(config: &Config) -> Rules {
     }
 }
 
+/// Published quotas after a round.
+#[derive(Debug, Clone, Default)]
+struct Order {
+    /// Whether this replica may say so: no later epoch stands on them.
+    is_ours: bool,
+    /// Labels of those that it may not write: they may be above the decision.
+    refused: BTreeSet<String>,
+}
+
 struct Publisher {
     calls: Calls,
     config: Arc<Config>,
@@ -157,22 +166,22 @@ impl Publisher {
             Ok(()) => self.keep_in_order(wanted).await,
             Err(fault) => Err(fault),
         };
-        // Only the leader beats, and only while no published quota may be above the decision.
-        if let (Ok(true), Some(epoch)) = (&went, self.fence.epoch()) {
-            let beaten = self.heartbeat.beat(&self.calls, epoch).await;
+        // Only the leader beats, and only while no published quota but those that the beat names may be above the decision.
+        if let (Ok(Order { is_ours: true, refused }), Some(epoch)) = (&went, self.fence.epoch()) {
+            let beaten = self.heartbeat.beat(&self.calls, epoch, refused).await;
             self.faults.note(
                 "heartbeat",
                 &beaten,
                 |fault| warn!(%fault, "the heartbeat is not written: the watchdog will lower quotas"),
                 |over| info!(lasted_s = over.lasted_s, "the heartbeat is written again"),
             );
-            went = beaten.map(|()| true);
+            went = beaten.map(|()| Order::default());
         }
         self.pace.note(Instant::now(), went.as_ref().map(|_| ()));
     }
 
-    /// Answers whether all is in order; a fault that says to pause ends the round.
-    async fn keep_in_order(&mut self, wanted: &Wanted) -> Result<bool, Fault> {
+    /// Answers what is in order; a fault that says to pause ends the round.
+    async fn keep_in_order(&mut self, wanted: &Wanted) -> Result<Order, Fault> {
         let message = message(&self.config, wanted);
         let means = Means {
             calls: &self.calls,
@@ -186,33 +195,35 @@ impl Publisher {
         gpus.extend(wanted.by_flavor(Part::AtWill, at_will));
         let mut held = wanted.held(Part::Main, main);
         held.extend(wanted.held(Part::AtWill, at_will));
-        let mut is_in_order = true;
         let mut looked = Vec::new();
         if let Some(kept) = &mut self.kueue {
             let mut offered = wanted.offered(main);
             offered.extend(wanted.offered(at_will));
-            looked
-                .push(kept.look(means, Wish { gpus: &gpus, held: &held, offered: &offered, message: &message }).await);
+            let wish = Wish { gpus: &gpus, held: &held, offered: &offered, message: &message };
+            looked.push((kept.target.label(), kept.look(means, wish).await));
         }
         let shares = [Part::Main, Part::AtWill].map(|part| (part, split(wanted.in_all(part), &self.shares)));
         let shares = BTreeMap::from(shares);
         let offered: BTreeSet<String> = wanted.is_any_offered().then(|| ALL.to_owned()).into_iter().collect();
         for ((namespace, part), kept) in &mut self.quotas {
-            if let Some((_, Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. })))) = looked.last() {
+            if let Some((_, (_, Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. }))))) = looked.last() {
                 return Err(fault.clone());
             }
             let share = shares.get(part).and_then(|split| split.get(namespace)).copied().unwrap_or(0);
             let gpus = [(ALL.to_owned(), share)].into();
             let wish = Wish { gpus: &gpus, held: &Gpus::new(), offered: &offered, message: &message };
-            looked.push(kept.look(means, wish).await);
+            looked.push((kept.target.label(), kept.look(means, wish).await));
         }
-        for (stands, fault) in looked {
-            is_in_order &= stands != Stands::Failed;
-            if let Some(fault) = fault {
-                return Err(fault);
+        let mut order = Order { is_ours: true, refused: BTreeSet::new() };
+        for (label, (stands, fault)) in looked {
+            match fault {
+                Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. })) => return Err(fault),
+                // A right that is missing in one namespace, as where that was deleted with its Role, is no reason to lower the others.
+                Some(_) => _ = order.refused.insert(label),
+                None => order.is_ours &= stands != Stands::Failed,
             }
         }
-        Ok(is_in_order)
+        Ok(order)
     }
 
     /// Finds once which object of Kueue it is, and looks again each minute while there is none.

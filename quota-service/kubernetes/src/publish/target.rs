@@ -124,9 +124,12 @@ impl Target {
             Kind::Provider(_) if controller != QUOTA_CONTROLLER => {
                 Err(format!("its controllerName is {controller:?}: choose another name, or delete it"))
             }
-            Kind::Queue | Kind::Quota { .. } if manager != HEADROOM => {
+            Kind::Queue if manager != HEADROOM => {
                 Err(format!("it has no label {MANAGED_BY}={HEADROOM}: choose another name, or delete it"))
             }
+            Kind::Quota { namespace, .. } if manager != HEADROOM => Err(format!(
+                "it has no label {MANAGED_BY}={HEADROOM}: delete it, or take {namespace} out of resource_quota_shares"
+            )),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,6 @@ use crate::config::Config;
 use crate::headroom::{Offer, Offers};
 use crate::view::facts::Life;
 use crate::view::{PoolView, View};
-use placement::Stage;
 use placement::cluster_quota::{Counted, quota_in_all, quotas_apart};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,12 +44,11 @@ pub fn wanted(offers: &Offers, view: &View, hours: HorizonHours) -> Wanted {
         (model.clone(), amounts(offers.pools.get(model), pool, at_will, hours))
     };
     let by_model = view.pools().iter().map(of).collect();
-    let old = offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
-    let old: Vec<String> =
-        old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
-    let lowered_because =
-        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) };
-    Wanted { is_known: offers.asked_at.is_some(), by_model, lowered_because }
+    Wanted {
+        is_known: offers.asked_at.is_some(),
+        by_model,
+        lowered_because: offers.why_conservative(std::iter::empty()),
+    }
 }
 
 /// GPUs of pods of classes at will, by model; none where these are not apart.

@@ -5,7 +5,7 @@ use super::facts::{FactFault, Life, NodeFacts, PodFacts, Uid};
 use crate::claims::Key;
 use crate::cluster::dra::{ClaimSpec, ClaimStatus, ClassSpec, SliceSpec, TaintRuleSpec};
 use crate::cluster::slim::{Node, Pod};
-use crate::gangs::gangs_of;
+use crate::gangs::named_gangs;
 use std::collections::BTreeSet;
 use vocab::{MilliGpus, NodeId, UnixSeconds};
 
@@ -43,7 +43,7 @@ impl View {
     pub fn see_pod(&mut self, pod: &Pod, now: UnixSeconds) -> Result<Option<SeenPod>, FactFault> {
         let resource = self.reading.gpu_resource.clone();
         let has_claims = self.claims.concerns(pod, &resource);
-        let has_gang = self.reading.gangs && !gangs_of(pod).is_empty();
+        let has_gang = self.reading.gangs && !named_gangs(pod).is_empty();
         let read = PodFacts::read_claiming(pod, &self.reading, has_claims || has_gang)?;
         let Some((facts, faults)) = read else { return Ok(None) };
         let uid = facts.uid;

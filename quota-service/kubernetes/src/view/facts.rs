@@ -302,7 +302,7 @@ fn annotation(name: &str, key: &'static str, value: &str, detail: String) -> Fac
 }
 
 /// GPUs that the scheduler counts for a pod: those of its containers and sidecars together, or those of an init container and the
-/// sidecars started before it, where that is more.
+/// sidecars started before it, where that is more; with those that its runtime takes.
 pub(crate) fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, FactFault> {
     let of = |container: &Container| {
         // Of an extended resource the limit is the request.
@@ -322,7 +322,8 @@ pub(crate) fn gpus_of_pod(pod: &Pod, name: &str, resource: &str) -> Result<u32, 
     for container in &pod.spec.containers {
         running = running.saturating_add(of(container)?);
     }
-    let all = running.max(starting);
+    let overhead = pod.spec.overhead.get(resource).map_or(Ok(0), |amount| gpus("pod", name, resource, amount))?;
+    let all = running.max(starting).saturating_add(overhead);
     if u64::from(all) > MOST_GPUS {
         return Err(too_many("pod", name, resource, &all.to_string()));
     }

@@ -328,3 +328,25 @@ fn a_label_that_is_no_organization_leaves_the_pod_counted_for_its_namespace() {
     assert_eq!(facts.organization.as_str(), "team-a");
     assert!(faults[0].counts_anyway() && faults[0].to_string().contains("it counts for its namespace"), "{faults:?}");
 }
+
+/// As a kube-scheduler 1.36.2 places them.
+#[test]
+fn init_containers_sidecars_and_the_overhead_of_a_runtime_count_as_the_scheduler_counts_them() {
+    let of = |gpus: u32, more: serde_json::Value| {
+        let mut container = serde_json::json!({ "resources": { "requests": { "nvidia.com/gpu": gpus.to_string() } } });
+        container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        container
+    };
+    let main = |gpus| of(gpus, serde_json::json!({}));
+    let sidecar = |gpus| of(gpus, serde_json::json!({ "restartPolicy": "Always" }));
+    let asked = |init: &[serde_json::Value], overhead: &str| {
+        let spec = serde_json::json!({
+            "initContainers": init, "containers": [main(1)], "overhead": { "nvidia.com/gpu": overhead, "cpu": "1" },
+        });
+        let pod = serde_json::from_value(serde_json::json!({ "metadata": {}, "spec": spec, "status": {} })).unwrap();
+        super::facts::gpus_of_pod(&pod, "p", "nvidia.com/gpu").unwrap()
+    };
+    assert_eq!([asked(&[main(2)], "0"), asked(&[sidecar(1)], "0")], [2, 2]);
+    assert_eq!([asked(&[sidecar(1), main(2)], "0"), asked(&[main(3), sidecar(1)], "0")], [3, 3]);
+    assert_eq!([asked(&[], "2"), asked(&[main(4)], "1")], [3, 5]);
+}

@@ -13,11 +13,12 @@ use crate::calls::{Calls, Fault};
 use crate::config::{Config, KueueMode};
 use crate::events::{Events, Note};
 use crate::lead::{epoch_of, stopped};
-use crate::publish::{Content, Gpus, NoTarget, Part, Target, heartbeat_of, held_of, kueue_target, write};
+use crate::publish::{Content, Gpus, NoTarget, Part, Target, heartbeat_of, held_of, kueue_target, not_renewed, write};
 use kube::Client;
 use metrics::{counter, gauge};
 use serde_json::Value;
 use serving::standing::Standing;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -58,6 +59,7 @@ pub async fn run(client: Client, config: &Config, once: bool, mut stop: watch::R
         calls: Calls::new(client, ANSWERS_WITHIN),
         config,
         still: Still::default(),
+        excepted: BTreeMap::new(),
         faults: Standing::new(),
         lowered: 0,
     };
@@ -93,6 +95,8 @@ struct Watchdog<'a> {
     events: Events,
     config: &'a Config,
     still: Still,
+    /// Quotas that the heartbeat excepts, and since when.
+    excepted: BTreeMap<String, Instant>,
     faults: Standing,
     lowered: u64,
 }
@@ -113,29 +117,41 @@ impl Watchdog<'_> {
     async fn look_and_lower(&mut self) -> Result<Seen, Fault> {
         let (collection, name) = heartbeat_of(self.config);
         let lease = self.calls.find(&format!("{collection}/{name}")).await?;
-        let version = lease.and_then(|lease| lease["metadata"]["resourceVersion"].as_str().map(str::to_owned));
+        let version = lease.as_ref().and_then(|lease| lease["metadata"]["resourceVersion"].as_str().map(str::to_owned));
         let now = Instant::now();
+        let named = lease.as_ref().map(not_renewed).unwrap_or_default();
+        self.excepted.retain(|label, _| named.contains(label));
+        for label in named {
+            self.excepted.entry(label).or_insert(now);
+        }
         let beats = self.still.note(now, version);
         let age = self.still.age(now);
         gauge!("headroom_heartbeat_age_seconds").set(age.as_secs_f64());
-        if beats {
-            return Ok(Seen::Beats);
+        let after = Duration::from_secs(self.config.watchdog_after_s);
+        if age >= after {
+            return self.lower_all(age, None).await.map(|()| Seen::Lowered);
         }
-        if age < Duration::from_secs(self.config.watchdog_after_s) {
-            return Ok(Seen::Waits);
+        let old = self.excepted.iter().filter(|(_, since)| now.saturating_duration_since(**since) >= after);
+        let old: BTreeSet<String> = old.map(|(label, _)| label.clone()).collect();
+        if !old.is_empty() {
+            self.lower_all(after, Some(&old)).await?;
         }
-        self.lower_all(age).await.map(|()| Seen::Lowered)
+        Ok(if beats { Seen::Beats } else { Seen::Waits })
     }
 
-    /// Tries each; the first fault comes after all of them.
-    async fn lower_all(&mut self, age: Duration) -> Result<(), Fault> {
+    /// Tries each, or those of these labels; the first fault comes after all of them.
+    async fn lower_all(&mut self, age: Duration, only: Option<&BTreeSet<String>>) -> Result<(), Fault> {
         // A fault of one kind does not stop the others.
         let (targets, mut went) = self.targets().await;
-        for target in targets {
+        for target in targets.into_iter().filter(|target| only.is_none_or(|only| only.contains(&target.label()))) {
             let lowered = self.lower(&target, age).await;
-            if let Err(fault) = &lowered {
-                warn!(target_object = target.label(), %fault, "the quota is not lowered");
-            }
+            let label = target.label();
+            self.faults.note(
+                &label,
+                &lowered,
+                |fault| warn!(target_object = label, %fault, "the quota is not lowered"),
+                |over| info!(target_object = label, lasted_s = over.lasted_s, "the quota can be lowered again"),
+            );
             // Fields of another manager were not published by us.
             if !matches!(lowered, Err(Fault::Owned { .. })) {
                 went = went.and(lowered);
@@ -179,7 +195,7 @@ impl Watchdog<'_> {
         self.lowered += 1;
         self.events.tell(target.regarding(), Note::warning("QuotaLowered", "Watch", content.message.clone()));
         counter!("headroom_watchdog_lowered_total").increment(1);
-        warn!(target_object = target.label(), gpus = ?content.gpus, age_s = age.as_secs(), "quota lowered: the heartbeat stands still");
+        warn!(target_object = target.label(), gpus = ?content.gpus, age_s = age.as_secs(), "quota lowered: it was not renewed");
         Ok(())
     }
 }

@@ -2,8 +2,8 @@ use super::*;
 use crate::events::Events;
 use crate::lead::run as run_lead;
 use crate::publish::{Amounts, RESOURCE_QUOTA, Wanted, run as publish};
-use crate::tests::{client, config, eventually};
-use fake_kubernetes::FakeKubernetes;
+use crate::tests::{client, client_of, config, eventually};
+use fake_kubernetes::{FakeKubernetes, Rule};
 use serde_json::json;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -129,4 +129,37 @@ async fn once_lowers_without_a_heartbeat_and_leaves_all_with_one() {
     assert_eq!(run(client(&fake).await, &settings, true, stopped.clone()).await, Ok(1));
     assert_eq!(published(&fake).as_deref(), Some("12"));
     assert_eq!(run(client(&fake).await, &settings, true, stopped).await, Ok(0), "what is low is left");
+}
+
+/// A real API server answers 403 for a namespace that was deleted, since its Role has gone with it.
+#[tokio::test]
+async fn a_namespace_that_may_not_be_written_costs_the_others_nothing_and_is_lowered_alone() {
+    let fake = cluster().await;
+    fake.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team-b" } }));
+    let shares = "team-a=0.5,team-b=0.5".parse().unwrap();
+    let settings = Config { resource_quota_shares: shares, ..settings("cluster-queue") };
+    let of = |namespace: &str| {
+        let live = fake.get("resourcequotas", namespace, RESOURCE_QUOTA)?;
+        Some(live["spec"]["hard"]["requests.nvidia.com/gpu"].as_str()?.to_owned())
+    };
+    let tasks = publisher(&fake, &settings).await;
+    eventually("what is wanted", || of("team-b").as_deref() == Some("20")).await;
+    fake.add_user("watchdog", "watchdog", None);
+    let (_stop, stopped) = watch::channel(false);
+    let watchdog = {
+        let (client, settings) = (client_of(&fake.kubeconfig_of("watchdog")).await, settings.clone());
+        tokio::spawn(async move { run(client, &settings, false, stopped).await })
+    };
+    let mut rule = Rule::new("get,patch", "", "resourcequotas");
+    rule.namespaces = vec!["team-b".to_owned()];
+    fake.deny(rule);
+    eventually("what is held there", || of("team-b").as_deref() == Some("0")).await;
+    assert_eq!((in_queue(&fake).as_deref(), of("team-a").as_deref()), (Some("40"), Some("20")));
+    fake.deny_nothing();
+    eventually("what is wanted again", || of("team-b").as_deref() == Some("20")).await;
+    let excepted =
+        || fake.get("leases", "headroom-system", "headroom-kubernetes-heartbeat").map(|lease| not_renewed(&lease));
+    eventually("nothing is excepted", || excepted() == Some(BTreeSet::new())).await;
+    watchdog.abort();
+    tasks.end();
 }

@@ -65,6 +65,11 @@ impl Guarantees {
         self.milli.iter().map(|(hours, milli)| (*hours, amount(*milli)))
     }
 
+    /// Each promise by its end, the first one first.
+    pub fn ends(&self) -> impl Iterator<Item = (UnixSeconds, &TaskId)> {
+        self.ends.iter().map(|(until, task, _)| (*until, task))
+    }
+
     /// Promises that end now or ended before, the first one first. They stay until they are taken away.
     pub fn ended(&self, now: UnixSeconds) -> Vec<(TaskId, Guarantee)> {
         let over = self.ends.iter().take_while(|(until, ..)| *until <= now);

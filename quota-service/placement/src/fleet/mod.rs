@@ -290,6 +290,11 @@ impl Fleet {
         self.guarantees.by_hours()
     }
 
+    /// The promises by their ends, the first one first: when, and thousandths of a GPU.
+    pub fn promise_ends(&self) -> impl Iterator<Item = (UnixSeconds, u64)> {
+        self.guarantees.ends().map(|(until, task)| (until, self.tasks.get(task).map_or(0, Running::gpus_milli)))
+    }
+
     /// Guarantees that have ended by now, in the order of their ends: kept. Their tasks run on at will, until they are
     /// promised more.
     pub fn ended_guarantees(&mut self, now: UnixSeconds) -> Vec<(TaskId, Guarantee)> {

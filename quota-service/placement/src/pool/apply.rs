@@ -89,6 +89,7 @@ impl Pool {
                 self.deferred.insert((*until, task.clone()));
                 self.queue.insert(Waiting { deferral, ..waiting });
             }
+            Fact::Cleared { organization, victims, free } => self.clear(organization, victims, *free, then)?,
             Fact::Resized { task, places, lent, why, from } => self.resize(task, [places, lent], why, *from, then)?,
             Fact::Renewed { task, guarantee } => {
                 if !self.fleet.promise(task, Some(*guarantee)) {
@@ -235,7 +236,7 @@ impl Pool {
     }
 
     /// A task whose run was cut waits again, and rests where that happened too often. `free` is when it has left its GPUs.
-    fn back_to_queue(
+    pub(super) fn back_to_queue(
         &mut self,
         task: &TaskId,
         run: &Running,
@@ -338,7 +339,7 @@ impl Pool {
     }
 
     /// Counts a spot run that ended (F and G of Eq. 18).
-    fn count_run(&mut self, was_evicted: bool) {
+    pub(super) fn count_run(&mut self, was_evicted: bool) {
         self.runs.push_back((self.now, was_evicted));
         let count = if was_evicted { &mut self.history.evicted } else { &mut self.history.finished };
         *count += 1;

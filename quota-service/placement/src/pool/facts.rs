@@ -150,6 +150,15 @@ pub enum Fact {
         /// Tasks that it would evict.
         holds: Vec<TaskId>,
     },
+    /// Spot at will left GPUs that are reserved ahead.
+    Cleared {
+        /// The organization of the reservation.
+        organization: Organization,
+        /// Tasks that were evicted.
+        victims: Vec<TaskId>,
+        /// When their GPUs are free.
+        free: UnixSeconds,
+    },
     /// An elastic task has other pods than before: those that it keeps, and those on lent GPUs. What it gives has to be free
     /// at `from`.
     Resized {
@@ -240,6 +249,13 @@ pub enum CutReason {
     EvictedBy {
         /// The HP task that has its GPUs now.
         task: TaskId,
+    },
+    /// Its GPUs are reserved ahead.
+    ClearedFor {
+        /// The organization of the reservation.
+        organization: Organization,
+        /// When its GPUs have to be free.
+        free: UnixSeconds,
     },
     /// Its node was lost.
     Lost {
@@ -341,6 +357,12 @@ pub enum Fault {
     #[error("task {task} is not elastic, or cannot be as it says")]
     NotElastic {
         /// The task with a fixed number of pods.
+        task: TaskId,
+    },
+    /// A task that a promise keeps was to leave for a reservation.
+    #[error("task {task} is no spot task at will: a reservation clears nothing else")]
+    NotAtWill {
+        /// The task with a promise, or of HP.
         task: TaskId,
     },
     /// The task is promised its pods.

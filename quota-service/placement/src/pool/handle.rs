@@ -1,12 +1,12 @@
 //! Commands become facts.
 
 use super::queue::Shape;
-use super::{Command, Ending, Fact, Fault, Pool, Report, Stale};
-use crate::decide::{Circumstances, Decision, decide, over_quota};
+use super::{Command, Ending, Fact, Fault, Pool, Report, Request, Stale};
+use crate::decide::{Circumstances, Decision, asked, decide, over_quota};
 use crate::fleet::{Gang, Guarantee, Plan};
 use crate::policy::{Admission, Blocking, Timing};
 use std::collections::BTreeSet;
-use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, Organization, TaskClass, TaskId, UnixSeconds};
 
 impl Pool {
     /// Lets time pass, does what the command asks, and starts every waiting task that then fits. Time does not go back: an
@@ -16,6 +16,7 @@ impl Pool {
     /// The command does not fit the state. Time has passed anyway, and its consequences are in the report.
     pub fn handle(&mut self, now: UnixSeconds, command: &Command) -> (Report, Result<(), Fault>) {
         self.reserve();
+        let before = self.now;
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
         self.rank_now();
         self.renew(&mut report);
@@ -28,6 +29,8 @@ impl Pool {
             self.call_in_loans(node, &mut report);
         }
         let done = self.fact_of(command).and_then(|fact| fact.map_or(Ok(()), |fact| self.record(fact, &mut report)));
+        // After the command: a task that finishes as a window begins is no victim of it.
+        self.clear_windows(before, &mut report);
         self.observe();
         self.rank_now();
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
@@ -108,7 +111,8 @@ impl Pool {
             let is_free = self.policy.admission == Admission::Idle;
             self.reserve();
             let limits = self.limits_beside_shares(&organization, self.limits_beside_reservations(&gang));
-            if is_free || over_quota(&self.fleet, &gang, hours, &limits).is_none() {
+            let is_within = is_free || over_quota(&self.fleet, &gang, hours, &limits).is_none();
+            if is_within && self.reaches(asked(&gang), hours).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
                 // It runs: nothing can refuse it.
                 let renewed = self.record(Fact::Renewed { task, guarantee }, report);
@@ -119,11 +123,36 @@ impl Pool {
 
     /// The fate of a gang now. Changes nothing.
     pub fn decide(&mut self, gang: &Gang, hours: Option<HorizonHours>) -> Decision {
-        self.decide_within(gang, hours, true)
+        self.decide_within(gang, hours, None, true)
     }
 
-    fn decide_within(&mut self, gang: &Gang, hours: Option<HorizonHours>, may_evict: bool) -> Decision {
+    /// The fate of a request now, waiting or not. Changes nothing.
+    pub fn decide_on(&mut self, request: &Request) -> Decision {
+        self.rank_now();
+        let (gang, organization) = (request.core(), &request.organization);
+        match self.decide_within(&gang, request.hours, Some(organization), true) {
+            // A request that would wait anyway waits for that reason.
+            Decision::Start { plan, guarantee } => match self.above_fair_share(organization, &gang, request.hours) {
+                Some(refusal) => Decision::Wait(refusal),
+                None => Decision::Start { plan, guarantee },
+            },
+            wait @ Decision::Wait(_) => wait,
+        }
+    }
+
+    /// `organization` where the task does not wait.
+    fn decide_within(
+        &mut self,
+        gang: &Gang,
+        hours: Option<HorizonHours>,
+        organization: Option<&Organization>,
+        may_evict: bool,
+    ) -> Decision {
         self.reserve();
+        let waiting = self.queue.get(&gang.task).map(|waiting| &waiting.request.organization);
+        if let Some(refusal) = self.kept_by_windows(gang, organization.or(waiting), hours) {
+            return Decision::Wait(refusal);
+        }
         let limits = &self.limits_beside_reservations(gang);
         let kept = self.keep_reserved(gang);
         let shielded = if may_evict { self.shield(gang) } else { Vec::new() };
@@ -139,6 +168,7 @@ impl Pool {
         let Some(shape) = self.queue.get(task).map(Shape::of) else { return };
         // Where others wait for the same, it does not fit either: nothing has changed since they were tried.
         let is_timed = self.policy.timing != Timing::AtOnce && shape.class == TaskClass::Hp;
+        let is_timed = is_timed || !self.windows.is_empty();
         if is_timed || !self.queue.has_alike(&shape) {
             self.try_to_start(task, report);
         }
@@ -157,6 +187,7 @@ impl Pool {
                 Stale::Spot if self.policy.blocking == Blocking::Nobody => self.walk_once([true, false], report),
                 Stale::Spot | Stale::All => self.walk_once([false; 2], report),
             }
+            self.try_window_owners(report);
         }
     }
 
@@ -196,7 +227,7 @@ impl Pool {
         let (gang, hours) = (waiting.request.core(), waiting.request.hours);
         let may_evict = waiting.deferral.is_none();
         let is_new = self.newcomer.as_ref() == Some(task);
-        let decision = self.decide_within(&gang, hours, may_evict);
+        let decision = self.decide_within(&gang, hours, None, may_evict);
         let Decision::Start { mut plan, guarantee } = decision else { return false };
         if is_new && self.has_to_evict(&plan) && self.defer(&plan, report) {
             return false;
@@ -221,7 +252,8 @@ impl Pool {
         let grace_s = if victims.is_empty() && !gave { 0 } else { self.rules.grace_s };
         let id = |node: usize| self.fleet.nodes()[node].id.clone();
         let places = places.iter().map(|place| (id(place.node), place.gpus)).collect();
-        Fact::Started { task: gang.task, places, guarantee, victims, starts: self.now.plus_s(grace_s) }
+        let starts = self.now.plus_s(grace_s).max(self.cleared_by());
+        Fact::Started { task: gang.task, places, guarantee, victims, starts }
     }
 
     /// Tries every waiting task once more, after any change: under another policy others may start.

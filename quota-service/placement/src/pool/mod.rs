@@ -18,6 +18,7 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 pub use defer::Deferral;
 pub use demand::{DemandMeter, HourOfDemand, Level};
@@ -29,6 +30,7 @@ pub use queue::Key as QueueKey;
 pub use reserve::Reservation;
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
 pub use state::WaitReason;
+pub use windows::Beside;
 
 use crate::decide::Limit;
 use crate::fleet::{EvictionSettings, Fleet, Gang, History, Running, Workload};
@@ -37,7 +39,7 @@ use crate::power::NodePower;
 use crate::shares::UseMeter;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use vocab::{HorizonHours, MilliGpus, Organization, TaskId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, Organization, ReservedWindow, TaskId, UnixSeconds};
 
 /// A task as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +140,8 @@ pub struct Pool {
     reservations: reserve::Reservations,
     /// Where the policy keeps fair shares of spot.
     shares: Option<Box<shares::Shares>>,
+    /// GPUs that are sold ahead, each window from its notice on, in the order of their begin.
+    windows: Vec<ReservedWindow>,
     /// The HP task that has just come: it alone is put off, not who waited already or lost its node.
     newcomer: Option<TaskId>,
     /// Times that a task was sent to rest.
@@ -193,6 +197,7 @@ impl Pool {
             learned: defer::Learned::of(policy.timing),
             reservations: reserve::Reservations::default(),
             shares: policy.shares.map(|settings| shares::Shares::new(UseMeter::new(settings))),
+            windows: Vec::new(),
             newcomer: None,
             rests: 0,
             stale: Stale::Nobody,

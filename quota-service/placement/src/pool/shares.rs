@@ -7,7 +7,7 @@
 
 use super::queue::Shape;
 use super::{Fact, Pool, Report, Request, Stale};
-use crate::decide::{Decision, Limit, Refusal, asked, exceeded};
+use crate::decide::{Limit, Refusal, asked, exceeded};
 use crate::fleet::{Gang, PodRequest, Running, Wish};
 use crate::policy::Admission;
 use crate::shares::{AboveFairShare, UseLevel, UseMeter, UseParts, Weights};
@@ -256,7 +256,7 @@ impl Pool {
     }
 
     /// Why a spot task that could start leaves GPUs to an organization below its own; none where it leaves them enough.
-    fn above_fair_share(
+    pub(super) fn above_fair_share(
         &self,
         organization: &Organization,
         gang: &Gang,
@@ -297,7 +297,10 @@ impl Pool {
                     self.rank_again(&one.organization);
                     return true;
                 }
-                refused.insert(shape);
+                // A window is kept for one organization: another one's request of the same kind may fit.
+                if self.windows.is_empty() {
+                    refused.insert(shape);
+                }
             }
             kept.add(one);
         }
@@ -314,19 +317,6 @@ impl Pool {
         }
         shares.idle_milli = self.idle_milli();
         self.shares = Some(shares);
-    }
-
-    /// The fate of a request of an organization now, whether it waits already or not. Changes nothing.
-    pub fn decide_for(&mut self, organization: &Organization, gang: &Gang, hours: Option<HorizonHours>) -> Decision {
-        self.rank_now();
-        match self.decide(gang, hours) {
-            // A request that would wait anyway waits for that reason.
-            Decision::Start { plan, guarantee } => match self.above_fair_share(organization, gang, hours) {
-                Some(refusal) => Decision::Wait(refusal),
-                None => Decision::Start { plan, guarantee },
-            },
-            wait @ Decision::Wait(_) => wait,
-        }
     }
 
     /// Ranks the organizations again; where that changes an order, spot is tried once more.

@@ -4,6 +4,7 @@ mod demand;
 mod elastic;
 mod reserve;
 mod shares;
+mod windows;
 
 use super::*;
 use crate::fleet::{GpuRequest, PodRequest};

@@ -66,8 +66,8 @@ pub fn rows(file: &Path, skip_bad_rows: bool, with_deadlines: bool) -> Result<Ve
     }
     if report.jobs_without_gpus > 0 {
         command_line::print_notice(format_args!(
-            "warning: {} jobs ask for no GPU and are left out",
-            report.jobs_without_gpus
+            "warning: {} left out for want of GPUs",
+            vocab::count(report.jobs_without_gpus, "job").verb("is", "are")
         ));
     }
     let row = |task: vocab::Task| {

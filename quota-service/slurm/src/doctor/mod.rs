@@ -95,7 +95,8 @@ async fn cluster(site: &Site, config: &Config) -> (Vec<Check>, Option<Gpus>) {
         Ok((view, ..)) => {
             let pools: Vec<String> =
                 view.pools.iter().map(|(model, pool)| format!("{} {model}", pool.capacity_gpus())).collect();
-            let mut checks = vec![Check::ok("gpus", format!("{} on {} nodes", pools.join(", "), view.nodes))];
+            let mut checks =
+                vec![Check::ok("gpus", format!("{} on {}", pools.join(", "), vocab::count(view.nodes, "node")))];
             if let Some(fault) = view.faults.first() {
                 let found = format!("{} of them cannot be read, first: {fault}", view.faults.len());
                 checks.push(Check::warn("records", found, "report it, with the record, to who maintains Headroom"));

@@ -60,6 +60,12 @@ pub enum PublishError {
         /// Limits that were written.
         written: String,
     },
+    /// A write failed, and what it would have raised waits for its turn again.
+    #[error("a higher limit could not be written: it is tried again {after_s} s after it was wanted again")]
+    Unwritten {
+        /// `raise_after_s`.
+        after_s: u64,
+    },
     /// The lease ended during the round.
     #[error("the lease has ended: another connector may write")]
     Lease,
@@ -93,6 +99,14 @@ pub async fn run(
     }
 }
 
+/// Ground of a round.
+struct Read {
+    stands: ByName,
+    held: ByName,
+    wanted: Wanted,
+    expected: Vec<Expected>,
+}
+
 struct Publisher {
     site: Site,
     config: Arc<Config>,
@@ -105,6 +119,8 @@ struct Publisher {
     faults: Standing,
     /// Last message of the log on lowered limits.
     lowered: String,
+    /// When a write failed last, where none has succeeded since.
+    unwritten: Option<Instant>,
 }
 
 impl Publisher {
@@ -124,7 +140,7 @@ impl Publisher {
         let heartbeat = Heartbeat::new(config.heartbeat_file.get().unwrap_or(Path::new("")), config.identity());
         let (planner, pace) = (Planner::new(rules), Pace::default());
         let (faults, lowered) = (Standing::new(), String::new());
-        Self { site, config, shared, offers, lease, planner, pace, heartbeat, faults, lowered }
+        Self { site, config, shared, offers, lease, planner, pace, heartbeat, faults, lowered, unwritten: None }
     }
 
     /// A write may begin: it ends before the lease does.
@@ -136,6 +152,7 @@ impl Publisher {
         if self.lease.borrow().is_elsewhere() {
             // The other one writes, and the watchdog beside this one has nothing to lower.
             self.note_heartbeat();
+            self.note_quota_file().await;
             return;
         }
         if !self.may_write() || !self.pace.may_go(Instant::now()) {
@@ -148,6 +165,7 @@ impl Publisher {
         }
         let went = self.keep_in_order(&offers).await;
         self.pace.note(Instant::now(), went.is_ok());
+        let went = went.and_then(|()| self.all_written());
         metrics::gauge!("headroom_slurm_limits_in_order").set(f64::from(u8::from(went.is_ok())));
         self.faults.note(
             "",
@@ -155,6 +173,17 @@ impl Publisher {
             |fault| warn!(%fault, "limits are not as they should be: the watchdog lowers them if that lasts"),
             |over| info!(lasted_s = over.lasted_s, "limits are as they should be again"),
         );
+    }
+
+    /// A raise that failed waits again for `raise_after_s`: the rounds until then have nothing to write, and are no order.
+    fn all_written(&self) -> Result<(), PublishError> {
+        let after_s = self.config.raise_after_s;
+        let patience =
+            Duration::from_secs(2 * after_s) + Duration::from_secs(4 * self.config.publish_s.max(self.config.look_s));
+        match self.unwritten {
+            Some(at) if at.elapsed() < patience => Err(PublishError::Unwritten { after_s }),
+            _ => Ok(()),
+        }
     }
 
     fn note_heartbeat(&mut self) {
@@ -167,14 +196,41 @@ impl Publisher {
         );
     }
 
-    /// 1. Read what stands and what is held; 2. think; 3. write, lower first, and read back; 4. beat.
-    async fn keep_in_order(&mut self, offers: &Offers) -> Result<(), PublishError> {
-        // 1. What is held is asked for now: jobs may have started since the last look.
+    /// A hook beside this connector reads its file, also while another one writes the limits.
+    async fn note_quota_file(&mut self) {
+        let offers = self.offers.borrow().clone();
+        if self.config.mode != Mode::PublishAndHook || offers.asked_at.is_none() {
+            return;
+        }
+        let written = match self.read(&offers).await {
+            Ok(Some(read)) => self.write_quota_file(&read.stands, &read.held, &read.expected),
+            Ok(None) => return,
+            Err(fault) => Err(fault),
+        };
+        self.faults.note(
+            "quota_file",
+            &written,
+            |fault| warn!(%fault, "the quota file is not written: the hook refuses spot jobs if that lasts"),
+            |over| info!(lasted_s = over.lasted_s, "the quota file is written again"),
+        );
+    }
+
+    fn write_quota_file(&self, limits: &ByName, held: &ByName, expected: &[Expected]) -> Result<(), PublishError> {
+        let Some(path) = self.config.quota_file.get().filter(|_| self.config.mode == Mode::PublishAndHook) else {
+            return Ok(());
+        };
+        let text = hook::text(&self.config, limits, held, expected, self.shared.now());
+        let written = heartbeat::replace(path, text.as_bytes());
+        written.map_err(|fault| PublishError::File(format!("quota_file: {}: {fault}", path.display())))
+    }
+
+    /// Limits that stand, GPUs that are held, and the limits that follow; none without a view of the cluster.
+    async fn read(&self, offers: &Offers) -> Result<Option<Read>, PublishError> {
+        // GPUs that are held are asked for now: jobs may have started since the last look.
         let stands = self.standing().await?;
         let tracked = self.site.tracked().await?;
         let (counting, held) = held_now(&self.site, &self.config).await?;
-        let Some(view) = self.shared.view() else { return Ok(()) };
-        // 2.
+        let Some(view) = self.shared.view() else { return Ok(None) };
         let inputs = Inputs {
             config: &self.config,
             counting: &counting,
@@ -185,25 +241,33 @@ impl Publisher {
             now: self.shared.now(),
         };
         let (wanted, expected) = (inputs.wanted(), inputs.expected());
+        Ok(Some(Read { stands, held, wanted, expected }))
+    }
+
+    /// 1. Read what stands and what is held, and think; 2. write, lower first, and read back; 3. beat.
+    async fn keep_in_order(&mut self, offers: &Offers) -> Result<(), PublishError> {
+        // 1.
+        let Some(Read { stands, held, wanted, expected }) = self.read(offers).await? else { return Ok(()) };
         self.tell_lowered(&wanted);
         let planned = self.plan(&wanted, &stands);
-        // 3.
+        // 2. No limit is raised without a heartbeat: nobody could see that it ages.
+        let beats = self.heartbeat.check().map_err(PublishError::File);
+        let planned = if beats.is_ok() { planned } else { order::lower_alone(&stands, planned) };
         let mut is = stands;
         for step in steps(&is, &planned) {
-            self.write(&step, &mut is).await?;
+            let written = self.write(&step, &mut is).await;
+            self.unwritten = written.as_ref().err().map(|_| Instant::now());
+            written?;
         }
+        if stand(&wanted.limits, &is) {
+            self.unwritten = None;
+        }
+        beats?;
         self.planner.wrote(&flat(&is));
         gauges(&is, &held);
-        // 4. A limit above what was decided is no order.
-        let now = self.shared.now();
-        if self.config.mode == Mode::PublishAndHook
-            && let Some(path) = self.config.quota_file.get()
-        {
-            let text = hook::text(&self.config, &is, &held, &expected, now);
-            let written = heartbeat::replace(path, text.as_bytes());
-            written.map_err(|fault| PublishError::File(format!("quota_file: {}: {fault}", path.display())))?;
-        }
-        self.heartbeat.beat(now).map_err(PublishError::File)
+        // 3. A limit above what was decided is no order.
+        self.write_quota_file(&is, &held, &expected)?;
+        self.heartbeat.beat(self.shared.now()).map_err(PublishError::File)
     }
 
     /// Limits that stand; each name of the settings has to be there.
@@ -278,6 +342,12 @@ pub async fn held_now(site: &Site, config: &Config) -> Result<(Counting, ByName)
     let counted = site.in_use().await?;
     let held = held::larger(&counting.held(&queue), &counted);
     Ok((counting, held))
+}
+
+/// Whether all of these limits stand.
+fn stand(wanted: &ByName, is: &ByName) -> bool {
+    let all = wanted.iter().flat_map(|(name, limits)| limits.iter().map(move |(tres, gpus)| (name, tres, gpus)));
+    all.into_iter().all(|(name, tres, gpus)| is.get(name).and_then(|is| is.get(tres)) == Some(gpus))
 }
 
 const BETWEEN: char = ' ';

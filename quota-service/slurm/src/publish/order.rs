@@ -33,6 +33,16 @@ pub fn steps(stands: &ByName, planned: &ByName) -> Vec<Step> {
     steps
 }
 
+/// The plan without its raises: first limits, and lower ones.
+#[must_use]
+pub fn lower_alone(stands: &ByName, mut planned: ByName) -> ByName {
+    for (name, limits) in &mut planned {
+        let is = |tres: &String| stands.get(name).and_then(|limits| limits.get(tres)).copied();
+        limits.retain(|tres, gpus| is(tres).is_none_or(|stands| *gpus <= stands));
+    }
+    planned
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +63,15 @@ mod tests {
             steps(&stands, &planned).iter().map(|step| format!("{} {:?}", step.name, step.limits)).collect();
         assert_eq!(found, ["b {\"x\": 5}", "c {\"x\": 2}", "a {\"x\": 8}", "b {\"y\": 3}"]);
         assert!(steps(&stands, &stands).is_empty());
+    }
+
+    #[test]
+    fn without_raises_first_limits_and_lower_ones_stay() {
+        let stands = limits(&[("a", "gres/gpu", 5), ("b", "gres/gpu", 5)]);
+        let planned = limits(&[("a", "gres/gpu", 4), ("a", "gres/gpu:x", 9), ("b", "gres/gpu", 6)]);
+        let lower = lower_alone(&stands, planned);
+        assert_eq!(steps(&stands, &lower).len(), 1);
+        assert_eq!(lower["a"], limits(&[("a", "gres/gpu", 4), ("a", "gres/gpu:x", 9)])["a"]);
+        assert!(lower["b"].is_empty());
     }
 }

@@ -9,7 +9,7 @@ use crate::config::{Config, Nesting};
 use crate::limits::{ALL_GPUS, ByName, Tres, tres_of};
 use crate::view::View;
 use connectors::Offers;
-use placement::{Limit, Stage};
+use placement::Limit;
 use std::collections::BTreeSet;
 use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
 
@@ -56,7 +56,7 @@ impl Inputs<'_> {
             }
         }
         let is_offered = self.view.pools.keys().any(|model| self.offers.pools.contains_key(model));
-        Wanted { limits, lowered_because: self.lowered_because(), is_offered }
+        Wanted { limits, lowered_because: self.offers.why_conservative(self.view.pools.keys()), is_offered }
     }
 
     /// Adds the limit of one model. Jobs that name no type are under no typed limit: the sum bounds them.
@@ -109,13 +109,6 @@ impl Inputs<'_> {
         });
         inside.map(|job| u64::from(job.gpus)).sum()
     }
-
-    fn lowered_because(&self) -> String {
-        let old = self.offers.pools.iter().filter(|(_, offer)| offer.stage == Stage::Conservative);
-        let old: Vec<String> =
-            old.map(|(model, offer)| format!("the quota of {model} is of {}", offer.computed_at)).collect();
-        if old.is_empty() { String::new() } else { format!("Headroom does not renew: {}", old.join(", ")) }
-    }
 }
 
 /// The quota of so many hours; where they are not offered, that of the next longer ones; else none.
@@ -132,6 +125,7 @@ mod tests {
     use super::*;
     use crate::view::{PoolView, SpotJob};
     use connectors::Offer;
+    use placement::Stage;
     use proptest::prelude::*;
     use slurm_records::JobName;
     use std::collections::BTreeMap;
@@ -256,6 +250,16 @@ mod tests {
         assert_eq!(case.limits(), [4, 0]);
         case.config.drain = false;
         assert_eq!(case.limits(), [12, 0]);
+    }
+
+    #[test]
+    fn limits_without_an_offer_say_so() {
+        let mut case = case(Nesting::Qos, vec![], &[(1, 20), (4, 8)]);
+        assert_eq!(case.inputs(|inputs| inputs.wanted().lowered_because), "");
+        case.offers.pools.clear();
+        let because = case.inputs(|inputs| inputs.wanted().lowered_because);
+        assert_eq!(because, "Headroom does not renew: no quota of a100 is offered, or none that can be read");
+        assert_eq!(case.limits(), [0, 0]);
     }
 
     #[test]

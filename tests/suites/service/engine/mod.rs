@@ -15,6 +15,7 @@ mod replicas;
 mod same;
 mod scores;
 mod shadow;
+pub(super) mod starts;
 mod timing;
 mod topology;
 

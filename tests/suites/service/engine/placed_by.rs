@@ -111,7 +111,7 @@ async fn a_pool_with_open_tasks_does_not_change_sides(database: TestDatabase) {
     let _ = submit(&service, &hp("open", 8.0, 1)).await;
     let refused = set_side(&service, "external").await.expect(409);
     assert_eq!(refused["code"], "open-tasks");
-    assert!(refused["detail"].as_str().unwrap().starts_with("1 tasks of the pool wait or run"), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().starts_with("1 task of the pool waits or runs, unknown"), "{refused}");
     assert_eq!(submit(&service, &hp("next", 8.0, 1)).await["status"], "waiting", "it goes on placing");
     let mut stale = settings_of(&service).await;
     let _ = delete(&service, "open").await.expect(200);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ from typing import Literal, TypeVar
 import httpx
 
 from . import _calls, models
-from ._calls import Call, Lines, Paths, Status, part, pauses_s, some, task_of, with_body
+from ._calls import Call, Lines, Paths, Status, part, pauses_s, some, task_of, text_of, with_body
 from ._codec import decode
 from ._errors import Unavailable
 from ._options import Options
@@ -229,6 +230,64 @@ class Pool:
         """The reason for the state of a task."""
         return self._client._answer(self._paths.task("GET", task, "/explain", models.TaskExplanation))
 
+    def when(self, task: str) -> models.StartAnswer:
+        """When a waiting task starts, as a distribution, and why that may be off; of a running task, when it has started."""
+        return self._client._answer(self._paths.task("GET", task, "/eta", models.StartAnswer))
+
+    def when_submitted(
+        self,
+        *,
+        organization: str,
+        task_class: Literal["hp", "spot"] = "spot",
+        gpus_per_pod: float = 1.0,
+        pods: int = 1,
+        guarantee_hours: int | None = None,
+        cpu_milli: int = 0,
+        memory_mib: int = 0,
+        affinity: models.AffinityBody | None = None,
+    ) -> models.StartAnswer:
+        """When a task would start, were it submitted now. Nothing is submitted."""
+        question = models.StartQuestion(
+            cluster=self.cluster,
+            gpu_model=self.gpu_model,
+            organization=organization,
+            class_=task_class,
+            gpus_per_pod=gpus_per_pod,
+            pods=pods,
+            guarantee_hours=guarantee_hours,
+            cpu_milli=cpu_milli,
+            memory_mib=memory_mib,
+            affinity=affinity,
+        )
+        return self._client._answer(with_body("POST", "/v1/tasks/eta", models.StartAnswer, question))
+
+    def prices(
+        self,
+        *,
+        organization: str,
+        gpus_per_pod: float = 1.0,
+        pods: int = 1,
+        cpu_milli: int = 0,
+        memory_mib: int = 0,
+        runs_s: int | None = None,
+        ends_by: datetime | str | None = None,
+        probability: float | None = None,
+    ) -> models.PriceList:
+        """The wait for each class and guarantee; with `runs_s` the end, with `ends_by` what ends in time. Nothing is submitted."""
+        question = models.PriceQuestion(
+            cluster=self.cluster,
+            gpu_model=self.gpu_model,
+            organization=organization,
+            gpus_per_pod=gpus_per_pod,
+            pods=pods,
+            cpu_milli=cpu_milli,
+            memory_mib=memory_mib,
+            runs_s=runs_s,
+            ends_by=None if ends_by is None else text_of(ends_by),
+            probability=probability,
+        )
+        return self._client._answer(with_body("POST", "/v1/tasks/prices", models.PriceList, question))
+
     def cancel(self, task: str) -> models.TaskAnswer:
         """Takes a task back, waiting or running."""
         return self._client._answer(self._paths.task("DELETE", task, "", models.TaskAnswer))
@@ -329,8 +388,10 @@ class Pool:
         last: models.TaskAnswer | None = None
         while True:
             now = self.task(task)
-            if now != last:
-                last = now
+            # Its expected start is forecast again each minute.
+            state = replace(now, start=None)
+            if state != last:
+                last = state
                 yield now
             if now.status in ("finished", "deleted"):
                 return

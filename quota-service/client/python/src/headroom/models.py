@@ -42,6 +42,7 @@ __all__ = [
     "KeptExplanation",
     "LimitRecord",
     "LiveExplanation",
+    "MomentBody",
     "NodeBody",
     "NodeList",
     "NodeView",
@@ -70,6 +71,9 @@ __all__ = [
     "PoolStateReceipt",
     "PoolSummary",
     "PoolTasks",
+    "PriceBody",
+    "PriceList",
+    "PriceQuestion",
     "Problem",
     "PromiseBody",
     "PromiseCountsBody",
@@ -95,6 +99,13 @@ __all__ = [
     "SharesBody",
     "StageBody",
     "StandingBody",
+    "StartAnswer",
+    "StartBody",
+    "StartCoverageBody",
+    "StartIntervalBody",
+    "StartQuestion",
+    "StartSpanBody",
+    "StartedByBody",
     "StatementAnswer",
     "StatementLine",
     "StatementPool",
@@ -130,7 +141,7 @@ CapacitySourceBody = Literal["reported_state", "nodes", "capacity_table"]
 """The source of a pool's capacity."""
 
 
-CutCodeBody = Literal["evicted", "node_failed", "node_drained"]
+CutCodeBody = Literal["evicted", "node_failed", "node_drained", "reserved"]
 """The reason for which a run was cut."""
 
 
@@ -138,7 +149,7 @@ DomainBody = Literal["numa", "socket", "nvlink-island"]
 """The part of a node in which the GPUs of a pod lie together."""
 
 
-EventKindBody = Literal["started", "evicted", "shrunk", "grown", "node_lost", "quota_changed"]
+EventKindBody = Literal["started", "evicted", "shrunk", "grown", "node_lost", "quota_changed", "eta_moved"]
 """The kind of an event of a pool."""
 
 
@@ -591,6 +602,9 @@ class EventBody:
     pods: int | None = None
     """The pods of an elastic task from then on."""
 
+    start: StartSpanBody | None = None
+    """The expected start of a waiting task."""
+
     task: str | None = None
     """The task that it concerns."""
 
@@ -875,6 +889,17 @@ class LiveExplanation:
 
     live_bound_gpus: float | None = None
     """Demand now, and its rise at the guarantee rate; null in the first hour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentBody:
+    """A time that is forecast."""
+
+    at: str
+    """RFC 3339."""
+
+    wait_s: int
+    """Seconds from the forecast on; 0 for a time before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1411,6 +1436,102 @@ class PoolTasks:
 
     waiting: int
     """Tasks that wait."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBody:
+    """The price of a class and a guarantee in waiting."""
+
+    class_: TaskClassBody = field(metadata={"json": "class"})
+    """The class of the task."""
+
+    doubts: list[ReasonBody]
+    """Why the price may be off."""
+
+    start: StartBody
+    """When it would start."""
+
+    starts_now: bool
+    """Whether it would start at once."""
+
+    text: str
+    """The price in short, such as `spot, 4 h: in 35 min`."""
+
+    ends: MomentBody | None = None
+    """When it would have ended with the asked probability, evictions included; null without `runs_s`, and beyond
+    the horizon."""
+
+    ends_by_probability: float | None = None
+    """The probability that it has ended by `ends_by`; null without one."""
+
+    ends_in_time: bool | None = None
+    """Whether that is at least what was asked for; null without `ends_by`."""
+
+    guarantee_hours: int | None = None
+    """Guarantee hours; null for HP, which is never evicted, and for spot at will."""
+
+    submit_by: str | None = None
+    """The last time of submission, of those that were tried, at which it still ends in time; null where it does
+    not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceList:
+    """The answer to `POST /v1/tasks/prices`."""
+
+    as_of: str
+    """When it was forecast, RFC 3339."""
+
+    cluster: str
+    """The cluster."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    guarantee_rate: float
+    """p, the probability with which a guarantee is kept."""
+
+    prices: list[PriceBody]
+    """Spot at will, spot by rising guarantee, and HP."""
+
+    cheapest_in_time: int | None = None
+    """The place in `prices` of the one with the fewest guarantee hours that ends in time, spot before HP; null
+    without one, and without `ends_by`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceQuestion:
+    """`POST /v1/tasks/prices`: a task whose class and guarantee are open."""
+
+    cluster: str
+    """The cluster."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    gpus_per_pod: float
+    """A share of one GPU such as 0.25, or whole ones."""
+
+    organization: str
+    """The organization."""
+
+    cpu_milli: int | None = None
+    """Thousandths of a virtual CPU, of each pod; 0 for no requirement."""
+
+    ends_by: str | None = None
+    """When it is to have ended, RFC 3339; needs `runs_s`."""
+
+    memory_mib: int | None = None
+    """Memory of each pod, in MiB."""
+
+    pods: int | None = None
+    """The number of pods, all alike."""
+
+    probability: float | None = None
+    """The probability with which it is to have ended by then; 0.9 if not given."""
+
+    runs_s: int | None = None
+    """How long the task runs, in seconds: what its end follows from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1979,6 +2100,170 @@ class SharesBody:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StartAnswer:
+    """`GET /v1/tasks/{id}/eta` and `POST /v1/tasks/eta`: when a task will start."""
+
+    as_of: str
+    """When it was forecast, RFC 3339."""
+
+    class_: TaskClassBody = field(metadata={"json": "class"})
+    """The class of the task."""
+
+    cluster: str
+    """The cluster."""
+
+    doubts: list[ReasonBody]
+    """Why the answer may be off."""
+
+    futures: int
+    """How many futures of the pool were drawn; 0 where none was needed."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    horizon_hours: int
+    """No start is forecast beyond so many hours."""
+
+    start: StartBody
+    """When it will start; of a running task, when it has started."""
+
+    starts_now: bool
+    """Whether it would start at once."""
+
+    calibration: StartCoverageBody | None = None
+    """How earlier forecasts of this class fared; null while there are few."""
+
+    guarantee_hours: int | None = None
+    """Guarantee hours; null for a task at will."""
+
+    status: TaskStatusBody | None = None
+    """`waiting` or `running`; null for a task that is not submitted."""
+
+    task: str | None = None
+    """The id of the task; null for one that is not submitted."""
+
+    waits: ReasonBody | None = None
+    """Why it does not start now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartBody:
+    """The distribution of a start. A time beyond the horizon is null."""
+
+    interval_50: StartIntervalBody
+    """The interval that holds the start with 50 %."""
+
+    interval_90: StartIntervalBody
+    """The same with 90 %."""
+
+    started_by: list[StartedByBody]
+    """The probability of a start by each hour up to 24, and by each sixth one up to 72."""
+
+    p50: MomentBody | None = None
+    """The median."""
+
+    p90: MomentBody | None = None
+    """The time by which it has started with 90 %."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartCoverageBody:
+    """How earlier forecasts of starts fared, of a class in a pool."""
+
+    class_: TaskClassBody = field(metadata={"json": "class"})
+    """The class."""
+
+    coverage_50: float
+    """Share of starts inside of the interval that was stated with 50 %."""
+
+    coverage_90: float
+    """The same of 90 %."""
+
+    pinball_s: float
+    """Mean pinball loss over the levels 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 and 0.95, in seconds."""
+
+    scored: int
+    """Forecasts whose start is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartIntervalBody:
+    """An interval of a start. A time beyond the horizon is null."""
+
+    from_: MomentBody | None = field(default=None, metadata={"json": "from"})
+    """Its begin."""
+
+    to: MomentBody | None = None
+    """Its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartQuestion:
+    """`POST /v1/tasks/eta`: a task that is not submitted."""
+
+    class_: TaskClassBody = field(metadata={"json": "class"})
+    """The class of the task."""
+
+    cluster: str
+    """The cluster."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    gpus_per_pod: float
+    """A share of one GPU such as 0.25, or whole ones."""
+
+    organization: str
+    """The organization."""
+
+    affinity: AffinityBody | None = None
+    """The affinity of a pod's whole GPUs."""
+
+    cpu_milli: int | None = None
+    """Thousandths of a virtual CPU, of each pod; 0 for no requirement."""
+
+    guarantee_hours: int | None = None
+    """The guarantee hours that a spot task asks for; without them, it runs at will."""
+
+    memory_mib: int | None = None
+    """Memory of each pod, in MiB."""
+
+    pods: int | None = None
+    """The number of pods, all alike."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartSpanBody:
+    """Median and 90 % of a start, in short."""
+
+    as_of: str
+    """When it was forecast, RFC 3339."""
+
+    before: str | None = None
+    """The median as it was announced before, RFC 3339, in an event; null beyond the horizon."""
+
+    p50: str | None = None
+    """The median, RFC 3339; null beyond the horizon."""
+
+    p90: str | None = None
+    """The time by which it has started with 90 %, RFC 3339; null beyond the horizon."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedByBody:
+    """The probability of a start by a time."""
+
+    at: str
+    """RFC 3339."""
+
+    hours: int
+    """Hours from the forecast on."""
+
+    probability: float
+    """From 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StatementAnswer:
     """`GET /v1/statement`."""
 
@@ -2236,6 +2521,9 @@ class TaskAnswer:
 
     guarantee_hours: int | None = None
     """Guarantee hours; null for a task at will."""
+
+    start: StartSpanBody | None = None
+    """Its expected start, while it waits; absent before the first forecast."""
 
 
 @dataclass(frozen=True, kw_only=True)

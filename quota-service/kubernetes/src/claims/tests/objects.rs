@@ -132,6 +132,9 @@ pub fn claim_spec(requests: &[Request], is_beta: bool) -> Value {
         if request.looks_only {
             exact["adminAccess"] = true.into();
         }
+        if request.tolerates {
+            exact["tolerations"] = json!([{ "operator": "Exists" }]);
+        }
         let name = format!("r{number}");
         if is_beta {
             exact["name"] = name.into();

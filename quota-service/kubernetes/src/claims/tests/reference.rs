@@ -65,15 +65,19 @@ pub fn is_held(device: usize, world: &World) -> bool {
     world.claims.iter().flat_map(|claim| claim.devices.iter().flatten()).any(|(held, _)| *held == device)
 }
 
+/// Whether a taint keeps claims off.
+fn is_off(device: &Device, world: &World) -> bool {
+    let rule = world.rules.iter().any(|(of, effect)| *of == device.node && *effect == "NoSchedule");
+    rule || matches!(device.taint, Some("NoSchedule" | "NoExecute"))
+}
+
 /// GPUs of each node that has some, with its GPU model.
 pub fn nodes(world: &World) -> BTreeMap<usize, (u64, Option<&'static str>)> {
     let mut found = BTreeMap::new();
     for (at, node) in world.nodes.iter().enumerate() {
-        let rule = world.rules.iter().any(|(of, effect)| *of == at && *effect == "NoSchedule");
         let mut gpus = BTreeSet::new();
         for (number, device) in world.devices.iter().enumerate() {
-            let is_off = rule || matches!(device.taint, Some("NoSchedule" | "NoExecute"));
-            if device.node == at && device.kind != Kind::Nic && (!is_off || is_held(number, world)) {
+            if device.node == at && device.kind != Kind::Nic && (!is_off(device, world) || is_held(number, world)) {
                 gpus.insert(device.gpu);
             }
         }
@@ -98,6 +102,7 @@ fn asked(request: &Request, world: &World) -> (u64, Option<&'static str>) {
         return (0, None);
     }
     let (mut most, mut models, mut sums) = (None, BTreeSet::new(), BTreeMap::<usize, (u64, BTreeSet<usize>)>::new());
+    let mut tainted = BTreeSet::new();
     for device in world.devices.iter().filter(|device| is_of(request.class, device, world)) {
         let Some(taken) = taken(request, device) else { continue };
         most = most.max(Some(taken));
@@ -105,6 +110,13 @@ fn asked(request: &Request, world: &World) -> (u64, Option<&'static str>) {
         let sum = sums.entry(device.node).or_default();
         sum.0 += taken;
         sum.1.insert(device.gpu);
+        if is_off(device, world) && !request.tolerates {
+            tainted.insert(device.node);
+        }
+    }
+    // A node with a device that it may not have does not take it, but where all have one.
+    if sums.keys().any(|node| !tainted.contains(node)) {
+        sums.retain(|node, _| !tainted.contains(node));
     }
     let gpus = match request.count {
         Some(count) => count * most.unwrap_or(1_000),
@@ -158,7 +170,10 @@ pub fn demand(world: &World, pools: &BTreeSet<&str>) -> BTreeMap<(String, bool),
         };
         if pod.parts > 0 {
             let (class, count) = ("mig", Some(pod.parts));
-            add(asked(&Request { class, count, multiprocessors: None, memory: None, looks_only: false }, world));
+            add(asked(
+                &Request { class, count, multiprocessors: None, memory: None, looks_only: false, tolerates: false },
+                world,
+            ));
         }
         for (template, made) in &pod.templates {
             if made.is_none() {

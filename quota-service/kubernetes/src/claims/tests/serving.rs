@@ -2,6 +2,7 @@
 
 use super::objects;
 use super::world::Node;
+use crate::cluster::served::ListFault;
 use crate::cluster::watch::{self as watches, Shared};
 use crate::config::Config;
 use crate::show;
@@ -9,8 +10,8 @@ use crate::tests::{client, config, eventually};
 use crate::view::View;
 use crate::view::facts::Reading;
 use connectors::clock;
-use fake_kubernetes::FakeKubernetes;
 use fake_kubernetes::crds::{dynamic_resources, served_definition};
+use fake_kubernetes::{FakeKubernetes, Rule};
 use placement::Policy;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -92,6 +93,29 @@ async fn kinds_are_watched_in_the_newest_version_that_is_served() {
         assert!(listed, "{versions:?}");
         watching.abort();
     }
+}
+
+/// Rights of a user: devices, and claims of their own namespace.
+#[tokio::test]
+async fn a_user_who_may_not_see_claims_of_others_reads_those_of_their_pod() {
+    let fake = FakeKubernetes::start().await;
+    for kind in dynamic_resources(&["v1"]) {
+        fake.put(kind);
+    }
+    fill(&fake, "v1");
+    let mut of_own = Rule::new("list", "resource.k8s.io", "resourceclaims,resourceclaimtemplates");
+    of_own.namespaces = vec!["team-a".to_owned()];
+    fake.allow_only(vec![Rule::new("list", "resource.k8s.io", "deviceclasses,resourceslices"), of_own]);
+    let client = client(&fake).await;
+    let mut view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&counting()), Policy::GFS);
+    crate::claims::watch::read_for(&client, &mut view, "team-a", clock::now()).await.unwrap();
+    let stored = fake.get("pods", "team-a", "p").unwrap();
+    let seen = view.see_pod(&serde_json::from_value(stored).unwrap(), clock::now()).unwrap();
+    view.settle_claims(true, clock::now());
+    let gpus = seen.and_then(|seen| view.pod(&seen.uid).map(|pod| pod.gpus));
+    assert_eq!(gpus, Some(2));
+    let refused = crate::claims::watch::read_for(&client, &mut view, "team-b", clock::now()).await.unwrap_err();
+    assert!(matches!(refused, ListFault::Refused { code: 403, .. }), "{refused}");
 }
 
 #[tokio::test]

@@ -43,6 +43,8 @@ pub struct Request {
     /// GiB of each device.
     pub memory: Option<u64>,
     pub looks_only: bool,
+    /// Whether it tolerates all taints.
+    pub tolerates: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -194,6 +196,7 @@ fn request(dice: &mut Dice) -> Request {
         multiprocessors: (class == "mig" && dice.one_in(2)).then(|| 1 + dice.below(3)),
         memory: dice.one_in(3).then(|| 5 + dice.below(50)),
         looks_only: dice.one_in(10),
+        tolerates: dice.one_in(4),
     }
 }
 

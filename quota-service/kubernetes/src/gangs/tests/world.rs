@@ -44,6 +44,8 @@ pub struct Job {
     pub sets: Vec<Set>,
     /// Over, or held back: it asks for nothing more.
     pub is_over: bool,
+    /// Whether Kueue names its Workload on pods: it does where it places by topology.
+    pub names_workload: bool,
 }
 
 impl Job {
@@ -70,7 +72,7 @@ impl Job {
         };
         let sets = (0..sets).map(|number| set(number, dice)).collect();
         let model = if dice.one_in(2) { "A100" } else { "H800" };
-        Self { shape, is_hp: !dice.one_in(3), model, sets, is_over: dice.one_in(6) }
+        Self { shape, is_hp: !dice.one_in(3), model, sets, is_over: dice.one_in(6), names_workload: dice.one_in(2) }
     }
 
     fn template(&self, set: &Set) -> Value {
@@ -129,10 +131,10 @@ impl Job {
             }
             Shape::Kueue => {
                 let spec = json!({ "podSets": self.pod_sets() });
-                vec![(
-                    "KueueWorkload",
-                    json!({ "metadata": meta(&name), "spec": spec, "status": { "conditions": condition } }),
-                )]
+                let mut own = meta(&name);
+                own["ownerReferences"] =
+                    json!([{ "kind": "Job", "name": name, "uid": format!("{name}-job"), "apiVersion": "batch/v1" }]);
+                vec![("KueueWorkload", json!({ "metadata": own, "spec": spec, "status": { "conditions": condition } }))]
             }
             Shape::JobSet { has_kueue, has_groups } => {
                 let state = if self.is_over { "Completed" } else { "" };
@@ -190,10 +192,17 @@ impl Job {
                 pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = job.into();
                 pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] = "0".into();
             }
-            Shape::Kueue => pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = job.into(),
+            Shape::Kueue => {
+                let uid = format!("{job}-job");
+                pod["metadata"]["ownerReferences"] =
+                    json!([{ "kind": "Job", "name": job, "uid": uid, "apiVersion": "batch/v1", "controller": true }]);
+                if self.names_workload {
+                    pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = job.into();
+                }
+            }
             Shape::JobSet { has_kueue, has_groups } => {
                 pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = job.clone().into();
-                if has_kueue {
+                if has_kueue && self.names_workload {
                     pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = format!("jobset-{job}").into();
                 }
                 if has_groups {

@@ -6,7 +6,7 @@ use crate::publish::{ALL, Content, Gpus, Part, RESOURCE_QUOTA, Target, write};
 use crate::tests::{client, config};
 use crate::view::facts::{NodeFacts, PodFacts, Reading, Uid};
 use fake_kubernetes::FakeKubernetes;
-use placement::{Bound, Eta, Limit, Policy};
+use placement::{Bound, Eta, Limit, Policy, Stage};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
