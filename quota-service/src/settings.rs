@@ -1,11 +1,13 @@
 //! The settings of pools, between their stored text and the types that decide.
 
 use forecaster::bound::Aggregation;
+use placement::pipeline::PolicyFault;
 use placement::pool::PoolRules;
+use placement::shares::Weights;
 use placement::{Eta, Policy, PoolSettings, Promise};
 use store::{Store, StoreError};
 use vocab::{HorizonHours, PlacedBy, PoolId};
-use wire::{FieldFault, PolicyBody, ReservationsBody, SettingsBody};
+use wire::{FieldFault, PolicyBody, ReservationsBody, SettingsBody, SharesBody};
 
 /// Let the run's validation choose.
 const AUTO: &str = "auto";
@@ -19,6 +21,8 @@ pub struct PlacementSettings {
     pub parts: Option<PolicyBody>,
     /// Over those of the policy.
     pub reservations: Option<ReservationsBody>,
+    /// Over those of the policy.
+    pub shares: Option<SharesBody>,
     /// Decide and log, and enforce nothing.
     pub shadow: bool,
     /// How long tasks that have to go may save their work.
@@ -41,6 +45,7 @@ impl Default for PlacementSettings {
             policy: "gfs".to_owned(),
             parts: None,
             reservations: None,
+            shares: None,
             shadow: false,
             grace_s: 30,
             resize_rest_s: seconds(resize_rest_s),
@@ -58,7 +63,17 @@ impl PlacementSettings {
             None => Policy::parse(&self.policy).expect("the name of a policy is checked when the settings are parsed"),
         };
         let over = |body: &ReservationsBody| body.over(policy.reservations);
-        Policy { reservations: self.reservations.as_ref().map_or(policy.reservations, over), ..policy }
+        let shares = self.shares.as_ref().map(SharesBody::settings).or(policy.shares);
+        Policy { reservations: self.reservations.as_ref().map_or(policy.reservations, over), shares, ..policy }
+    }
+
+    /// The weights of organizations in fair shares.
+    #[must_use]
+    pub fn weights(&self) -> Weights {
+        let shares = self.shares.as_ref().or(self.parts.as_ref().and_then(|parts| parts.shares.as_ref()));
+        let weights = shares.map(|shares| shares.weights(""));
+        weights
+            .map_or_else(Weights::default, |weights| weights.expect("weights are checked when the settings are parsed"))
     }
 
     #[must_use]
@@ -94,6 +109,7 @@ impl PlacementSettings {
             policy,
             parts,
             reservations: body.reservations.clone(),
+            shares: body.shares.clone(),
             shadow,
             grace_s: body.grace_s.unwrap_or(default.grace_s),
             resize_rest_s: body.resize_rest_s.unwrap_or(default.resize_rest_s),
@@ -103,7 +119,14 @@ impl PlacementSettings {
                 multiple => multiple.unwrap_or(default.max_request_multiple),
             },
         };
-        placement.policy().check().map_err(|fault| FieldFault::new("/reservations", fault))?;
+        placement.policy().check().map_err(|fault| {
+            let field = match fault {
+                PolicyFault::SharesBehindHead { .. } | PolicyFault::HalfLife(_) => "/shares",
+                _ => "/reservations",
+            };
+            FieldFault::new(field, fault)
+        })?;
+        body.shares.as_ref().map(|shares| shares.weights("/shares")).transpose()?;
         Ok(placement)
     }
 }
@@ -172,6 +195,7 @@ impl ServedSettings {
             policy: Some(self.placement.policy.clone()),
             policy_parts: self.placement.parts.clone(),
             reservations: self.placement.reservations.clone(),
+            shares: self.placement.shares.clone(),
             shadow: Some(self.placement.shadow),
             grace_s: Some(self.placement.grace_s),
             resize_rest_s: Some(self.placement.resize_rest_s),
@@ -210,6 +234,7 @@ mod tests {
             policy: "gfs-noquota".to_owned(),
             parts: None,
             reservations: Some(ReservationsBody { hp_heads: Some(2), ..ReservationsBody::default() }),
+            shares: Some(SharesBody { half_life_hours: 24, weights: [("vision".to_owned(), 3)].into() }),
             shadow: true,
             grace_s: 5,
             resize_rest_s: 6,
@@ -221,9 +246,16 @@ mod tests {
         let set = ServedSettings { pool, aggregation, version: Some(3), placement, placed_by };
         assert_eq!(ServedSettings::parse(&set.body(), None), Ok(set.clone()));
         assert_eq!(set.placement.policy().reservations.hp_heads, 2);
+        assert_eq!(set.placement.policy().shares.map(|shares| shares.half_life_hours), Some(24));
+        assert_eq!(set.placement.weights().iter().map(|(_, weight)| weight).collect::<Vec<_>>(), [3]);
         let parts = PolicyBody { name: "mine".into(), blocking: Some("class".into()), ..PolicyBody::default() };
-        let placement =
-            PlacementSettings { policy: "mine".into(), parts: Some(parts), reservations: None, ..set.placement };
+        let placement = PlacementSettings {
+            policy: "mine".into(),
+            parts: Some(parts),
+            reservations: None,
+            shares: None,
+            ..set.placement
+        };
         let of_parts = ServedSettings { placement, ..set };
         assert_eq!(of_parts.placement.policy().blocking, placement::policy::Blocking::Class);
         assert_eq!(ServedSettings::parse(&of_parts.body(), None), Ok(of_parts));
@@ -255,6 +287,15 @@ mod tests {
         let two = Some(ReservationsBody { hp_heads: Some(2), ..ReservationsBody::default() });
         let sent = SettingsBody { policy: Some("fgd".into()), reservations: two, ..good.clone() };
         assert!(fault(&sent).starts_with("/reservations: reservations are for blocking by \"nobody\""));
+        let shares = |half_life_hours, weight| {
+            Some(SharesBody { half_life_hours, weights: [("vision".to_owned(), weight)].into() })
+        };
+        let sent = SettingsBody { shares: shares(24, 0), ..good.clone() };
+        assert!(fault(&sent).starts_with("/shares/weights/vision: the weight of vision is 0: write"));
+        let sent = SettingsBody { shares: shares(9_999, 1), ..good.clone() };
+        assert_eq!(fault(&sent), "/shares: half_life_hours is 9999: write a number of 1 to 2160");
+        let sent = SettingsBody { policy: Some("fgd".into()), shares: shares(24, 1), ..good.clone() };
+        assert!(fault(&sent).starts_with("/shares: shares are for blocking by \"nobody\""), "{}", fault(&sent));
         let fault = fault(&SettingsBody { policy: Some("best".into()), ..good });
         assert!(fault.starts_with("/policy: unknown policy \"best\": choose one of gfs, "), "{fault}");
     }

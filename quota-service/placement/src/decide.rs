@@ -3,6 +3,7 @@
 use crate::fleet::{Fleet, Gang, GpuRequest, Guarantee, History, Plan, PodRequest, Wish, Workload};
 use crate::invariants;
 use crate::policy::{Admission, Policy};
+use crate::shares::AboveFairShare;
 use crate::topology::Domain;
 use std::cmp::Reverse;
 use std::fmt;
@@ -74,6 +75,8 @@ pub enum Refusal {
         /// GPUs of the request over all pods.
         asked: MilliGpus,
     },
+    /// Its organization is above its fair share, and what it asks for is kept for one below.
+    AboveFairShare(AboveFairShare),
     /// Not now: what it would take is kept for the organization of a reserved window that is open.
     KeptForReservation {
         /// GPUs of the request over all pods.
@@ -126,6 +129,7 @@ impl Refusal {
             Self::FitsNever { .. } => "fits_never",
             Self::NothingIdle { .. } => "nothing_idle",
             Self::HeldByHp { .. } => "held_by_hp",
+            Self::AboveFairShare(_) => "above_fair_share",
             Self::KeptForReservation { .. } => "kept_for_reservation",
             Self::ReachesReservation { .. } => "reaches_reservation",
             Self::NotAligned { .. } => "not_aligned",
@@ -162,6 +166,7 @@ impl fmt::Display for Refusal {
             Self::HeldByHp { asked } => {
                 write!(f, "{asked} GPUs do not fit on the open nodes beside the HP tasks that run, even without spot")
             }
+            Self::AboveFairShare(above) => above.fmt(f),
             Self::KeptForReservation { asked, kept, until } => {
                 write!(f, "{kept} GPUs are kept for a reservation until {until}, and {asked} do not fit beside them")
             }

@@ -25,6 +25,7 @@ pub mod power;
 mod quota;
 mod reason;
 mod settings;
+pub mod shares;
 pub mod staleness;
 mod supply;
 pub mod timing;

@@ -5,6 +5,7 @@
 
 use crate::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 use crate::policy::{Admission, Blocking, OrderRule, Policy, ReservationSettings, Timing};
+use crate::shares::ShareSettings;
 
 /// Names of the values of one part.
 type Names<T, const N: usize> = [(&'static str, T); N];
@@ -128,6 +129,15 @@ pub enum PolicyFault {
         /// Name of the blocking rule.
         blocking: &'static str,
     },
+    #[error("shares are for blocking by \"nobody\": with \"{blocking}\" others wait behind the first task as it is")]
+    /// Shares order spot tasks by their organizations; blocking by the head of the queue contradicts them.
+    SharesBehindHead {
+        /// Name of the blocking rule.
+        blocking: &'static str,
+    },
+    /// The half-life of shares is out of its range.
+    #[error("half_life_hours is {0}: write a number of 1 to {most}", most = ShareSettings::MOST_HALF_LIFE_HOURS)]
+    HalfLife(u32),
     /// A parameter of reservations is out of its range.
     #[error("{parameter} is {value}: write a number of {least} to {most}")]
     Reservations {
@@ -165,6 +175,14 @@ impl Policy {
         let ReservationSettings { hp_heads, spot_heads, hp_after_s, spot_after_s, quota_percent } = self.reservations;
         if hp_heads.max(spot_heads) > 0 && self.blocking != Blocking::Nobody {
             return Err(PolicyFault::ReservesBehindHead { blocking: self.blocking.name() });
+        }
+        if let Some(ShareSettings { half_life_hours }) = self.shares {
+            if self.blocking != Blocking::Nobody {
+                return Err(PolicyFault::SharesBehindHead { blocking: self.blocking.name() });
+            }
+            if !(1..=ShareSettings::MOST_HALF_LIFE_HOURS).contains(&half_life_hours) {
+                return Err(PolicyFault::HalfLife(half_life_hours));
+            }
         }
         let bounds = [
             ("hp_heads", hp_heads, 0, ReservationSettings::MOST_HEADS),
@@ -222,6 +240,14 @@ mod tests {
         let weighs = |usage_weight| Policy { preemption: PreemptionSettings { usage_weight, ..gfs.preemption }, ..gfs };
         assert_eq!(refused(weighs(-1.0)), PolicyFault::UsageWeight(-1.0));
         assert!(weighs(f64::NAN).check().is_err());
+        let shares = |half_life_hours| Some(ShareSettings { half_life_hours });
+        assert!(Policy { shares: shares(24), ..gfs }.check().is_ok());
+        for hours in [0, 2_161] {
+            assert_eq!(refused(Policy { shares: shares(hours), ..gfs }), PolicyFault::HalfLife(hours));
+        }
+        let behind =
+            Policy { shares: shares(24), blocking: Blocking::Class, reservations: ReservationSettings::NONE, ..gfs };
+        assert_eq!(refused(behind), PolicyFault::SharesBehindHead { blocking: "class" });
         let at_once = PreemptionSettings { usage_window_s: 0, ..gfs.preemption };
         assert_eq!(refused(Policy { preemption: at_once, ..gfs }), PolicyFault::NoWindow);
     }

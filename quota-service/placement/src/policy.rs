@@ -1,6 +1,7 @@
 //! A policy by its name: the order of tasks, what admits spot, where tasks go, and who goes for HP (DESIGN §5).
 
 use crate::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
+use crate::shares::ShareSettings;
 use vocab::TaskClass;
 
 /// In which order tasks are tried; HP before spot in each.
@@ -95,6 +96,8 @@ pub struct Policy {
     pub blocking: Blocking,
     /// Reservations against starvation.
     pub reservations: ReservationSettings,
+    /// Fair shares of spot among organizations; none where only the order above counts.
+    pub shares: Option<ShareSettings>,
     /// Rule by which spot is admitted.
     pub admission: Admission,
     /// Rule by which nodes are ranked.
@@ -120,6 +123,7 @@ impl Policy {
         order: OrderRule::SmallSpotFirst,
         blocking: Blocking::Nobody,
         reservations: ReservationSettings::GFS,
+        shares: None,
         admission: Admission::Quota,
         score: ScoreRule::Apart,
         victims: VictimRule::LeastWaste,

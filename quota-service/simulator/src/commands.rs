@@ -85,8 +85,8 @@ impl From<SimulatorError> for Failure {
 /// The trace cannot be read or the run broke off.
 pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), SimulatorError> {
     if let Some(file) = &arguments.snapshot {
-        let (name, policy) = crate::policies::named(&arguments.policy)?;
-        return crate::replay::replay(file, &name, policy.seeded(config.seed), json);
+        let (name, policy, weights) = crate::policies::named(&arguments.policy)?;
+        return crate::replay::replay(file, &name, (policy.seeded(config.seed), weights), json);
     }
     let trace = arguments.trace.as_ref().ok_or(SimulatorError::NoTrace)?;
     let world = world(trace, config)?;
@@ -205,7 +205,7 @@ pub(crate) fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(St
         }
         None => (name, String::new(), trace.predictor),
     };
-    let (shown, policy) = crate::policies::named(id)?;
+    let (shown, policy, weights) = crate::policies::named(id)?;
     let (predictor, aggregation) = match (id, predictor) {
         ("gfs-e", _) => (PredictorKind::Model(ModelKind::PeakWeek), Some(Aggregation::SumOfBounds)),
         ("gfs-paper", PredictorKind::Model(ModelKind::OrgLinear)) => {
@@ -230,6 +230,7 @@ pub(crate) fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(St
     let follows = policy.limits_follow_demand && predictor.is_live();
     let settings = Settings {
         policy: Policy { limits_follow_demand: follows, ..policy },
+        weights: Arc::new(weights),
         predictor,
         plan: Plan { kind, horizon, rate, seed: config.seed, refit_hours: i64::from(trace.refit.get()), aggregation },
         calendar: calendar(trace)?,

@@ -96,7 +96,7 @@ pub const SPOT_JCT: Figure =
     });
 
 /// Every figure, in the order of its column.
-pub static FIGURES: [Figure; 25] = [
+pub static FIGURES: [Figure; 28] = [
     price(
         ("hp_queue_mean_s", "HP queue s"),
         1,
@@ -165,6 +165,13 @@ pub static FIGURES: [Figure; 25] = [
     }),
     figure(("aligned_share", "aligned"), 4, "pods with an affinity whose GPUs lie as they ask", |one| {
         one.aligned_share
+    }),
+    figure(("jain", "Jain"), 3, "Jain's index of organizations' work by time in spot, per unit of weight", |one| {
+        Some(one.fairness?.jain)
+    }),
+    figure(("max_min", "max-min"), 3, "the least of these shares by the largest", |one| Some(one.fairness?.max_min)),
+    figure(("slowdown_max", "worst slowdown"), 2, "the slowest organization's time in spot by its work", |one| {
+        Some(one.fairness?.slowdown_max)
     }),
     figure(("resizes", "resizes"), 0, "changes of the pods of elastic tasks", |one| Some(one.resizes? as f64)),
     figure(("shrinks", "shrinks"), 0, "those of them that took pods away", |one| Some(one.shrinks? as f64)),

@@ -6,6 +6,7 @@ pub mod commands;
 pub mod compare;
 pub mod cpu;
 pub mod elastic;
+mod fairness;
 pub mod figures;
 pub mod files;
 pub mod inflate;

@@ -3,6 +3,7 @@
 use crate::commands::SimulatorError;
 use command_line::read_toml;
 use placement::Policy;
+use placement::shares::Weights;
 use std::path::Path;
 use wire::PolicyBody;
 
@@ -10,13 +11,14 @@ use wire::PolicyBody;
 ///
 /// # Errors
 /// There is no such policy or file, or what the file says does not go together.
-pub fn named(text: &str) -> Result<(String, Policy), SimulatorError> {
+pub fn named(text: &str) -> Result<(String, Policy, Weights), SimulatorError> {
     let file = Path::new(text);
     if file.extension().is_some_and(|extension| extension == "toml") {
         let body: PolicyBody = read_toml(file)?;
-        let policy = body.parse("").map_err(|fault| SimulatorError::Policy { file: file.to_owned(), fault })?;
-        return Ok((body.name, policy));
+        let refused = |fault| SimulatorError::Policy { file: file.to_owned(), fault };
+        let (policy, weights) = (body.parse("").map_err(refused)?, body.weights("").map_err(refused)?);
+        return Ok((body.name, policy, weights));
     }
     let policy = Policy::parse(text).ok_or_else(|| SimulatorError::NoPolicy { name: text.to_owned() })?;
-    Ok((text.to_owned(), policy))
+    Ok((text.to_owned(), policy, Weights::default()))
 }

@@ -5,8 +5,10 @@ use command_line::{print_json, print_text, say, table};
 use placement::Policy;
 use placement::fleet::GpuPlace;
 use placement::pool::{Fact, Pool, PoolRules, Snapshot, WaitReason};
+use placement::shares::Weights;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 use wire::SnapshotRecord;
 
 /// One task that waited.
@@ -52,7 +54,7 @@ fn read(file: &Path) -> Result<Snapshot, SimulatorError> {
 ///
 /// # Errors
 /// The file is no snapshot, or one that contradicts itself.
-pub fn replay(file: &Path, id: &str, policy: Policy, json: bool) -> Result<(), SimulatorError> {
+pub fn replay(file: &Path, id: &str, (policy, weights): (Policy, Weights), json: bool) -> Result<(), SimulatorError> {
     if policy.score.needs_power() {
         let why =
             format!("{id} looks at power, and a snapshot does not name its GPU model: choose a policy without it");
@@ -61,7 +63,8 @@ pub fn replay(file: &Path, id: &str, policy: Policy, json: bool) -> Result<(), S
     let snapshot = read(file)?;
     let refused =
         |fault: placement::pool::Fault| SimulatorError::Snapshot { file: file.to_owned(), detail: fault.to_string() };
-    let mut pool = Pool::restore(&snapshot, policy, PoolRules::default()).map_err(refused)?;
+    let pool = Pool::restore(&snapshot, policy, PoolRules::default()).map_err(refused)?;
+    let mut pool = pool.with_weights(Arc::new(weights));
     let (capacity, idle) = (pool.capacity(), pool.idle_milli());
     let report = pool.retry(snapshot.at);
     let started: Vec<(&str, String)> = report.facts.iter().filter_map(start).collect();

@@ -12,10 +12,9 @@ use crate::world::{Job, World};
 use accounts::Accounts;
 use datasets::Calendar;
 use forecaster::PredictError;
-use placement::Policy;
-use placement::policy::Admission;
 use placement::pool::{Command, Consequences, Fact, Fault, Pool, PoolRules, Report};
 use placement::power::{PowerError, PowerTable};
+use placement::{Policy, policy::Admission};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
@@ -47,6 +46,7 @@ pub struct Losses {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub policy: Policy,
+    pub weights: std::sync::Arc<placement::shares::Weights>,
     pub predictor: PredictorKind,
     pub plan: Plan,
     pub calendar: Calendar,
@@ -151,7 +151,7 @@ impl<'a> Simulation<'a> {
                 let add = Command::AddNode { node: node.id.clone(), gpus, cpu_milli, memory_mib: None, topology };
                 pool.handle(start, &add).1?;
             }
-            pools.push(pool);
+            pools.push(pool.with_weights(settings.weights.clone()));
         }
         world.tell_windows(&mut pools);
         let accounts = pools.iter().map(Accounts::begin).collect();
@@ -162,14 +162,11 @@ impl<'a> Simulation<'a> {
             PredictorKind::Oracle => Some(Oracle::new(&world.hp_steps(number))),
             PredictorKind::Model(_) | PredictorKind::Live | PredictorKind::Jobs => None,
         };
-        let quotas = if limited {
-            (0..pools.len()).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect()
-        } else {
-            Vec::new()
-        };
+        let limited_pools = if limited { pools.len() } else { 0 };
+        let quotas = (0..limited_pools).map(|pool| QuotaLoop::new(settings, start, oracle(pool))).collect();
         let jobs = world.jobs.iter().map(|job| Progress::new(&job.request, job.duration_s)).collect();
         let number_of = world.jobs.iter().zip(0..).map(|(job, number)| (&job.request.gang.task, number)).collect();
-        let tally = Tally::new(world, start);
+        let tally = Tally::new(world, start).weighing(settings.weights.clone());
         let (events, closed) = (BinaryHeap::new(), BTreeMap::new());
         Ok(Self {
             witness,
@@ -253,7 +250,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn finish(&mut self, at: i64, job: u32) -> Result<(), RunError> {
-        let Job { request, .. } = &self.world.jobs[job as usize];
+        let Job { request, duration_s } = &self.world.jobs[job as usize];
         let progress = &mut self.jobs[job as usize];
         progress.runs_now = false;
         let task = request.gang.task.clone();
@@ -261,6 +258,7 @@ impl<'a> Simulation<'a> {
             self.tally.reserved(at, progress.waited_s, progress.held_milli);
         } else {
             self.tally.finished(at, request, progress.waited_s, progress.held_milli);
+            self.tally.fairness.ended(request, at - request.submitted.get(), *duration_s);
         }
         self.command(self.world.pool_of[job as usize] as usize, at, &Command::Finish { task })
     }

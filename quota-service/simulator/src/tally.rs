@@ -1,14 +1,17 @@
 //! The figures of a run.
 
 use crate::cpu;
+use crate::fairness::{Fair, Fairness};
 use crate::layout::Aligned;
 use crate::run::Outcome;
 use crate::world::World;
 use placement::fleet::Fleet;
 use placement::kept::{KeptRate, Period};
 use placement::pool::{PeriodEnd, Request};
+use placement::shares::Weights;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use vocab::{HorizonHours, OutcomeKind, TaskClass, UnixSeconds};
 
@@ -60,6 +63,9 @@ pub struct Summary {
     /// HP tasks whose evictions were put off. Only where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferrals: Option<u64>,
+    /// How evenly organizations are served. Only where two or more have spot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Fair>,
     /// How long tasks of reserved windows waited: no other figure but the allocation counts them. Only where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_queue_mean_s: Option<f64>,
@@ -139,6 +145,10 @@ pub struct Tally {
     resizes: u64,
     shrinks: u64,
     deferrals: u64,
+    /// Of spot tasks that have ended, by organization.
+    pub fairness: Fairness,
+    /// The weights of organizations under the policy.
+    weights: Arc<Weights>,
     /// Waits of tasks of reserved windows.
     reserved: Vec<i64>,
     course: Vec<Sample>,
@@ -161,6 +171,12 @@ impl Tally {
     pub fn new(world: &World, start: UnixSeconds) -> Self {
         let until_s = world.jobs.last().map_or(start.get(), |job| job.request.submitted.get());
         Self { start_s: start.get(), since_s: start.get(), until_s, ..Self::default() }
+    }
+
+    /// The weights by which organizations are compared.
+    #[must_use]
+    pub fn weighing(self, weights: Arc<Weights>) -> Self {
+        Self { weights, ..self }
     }
 
     fn change(&mut self, at_s: i64, change: impl FnOnce(u64) -> u64) {
@@ -302,6 +318,7 @@ impl Tally {
             resizes: (self.resizes > 0).then_some(self.resizes),
             shrinks: (self.resizes > 0).then_some(self.shrinks),
             deferrals: (self.deferrals > 0).then_some(self.deferrals),
+            fairness: self.fairness.figures(&self.weights),
             reserved_queue_mean_s: (!self.reserved.is_empty()).then(|| mean(&self.reserved)),
             reserved_queue_p99_s: (!self.reserved.is_empty()).then(|| percentile(&mut self.reserved, 99)),
         };

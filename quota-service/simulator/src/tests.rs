@@ -57,6 +57,7 @@ fn settings(policy: &str, predictor: PredictorKind) -> Settings {
     let (rate, offered) = (GuaranteeRate::GFS, vec![HorizonHours::ONE]);
     Settings {
         policy: Policy { limits_follow_demand: predictor.is_live(), ..Policy::parse(policy).unwrap() },
+        weights: std::sync::Arc::default(),
         predictor,
         plan: Plan { kind, horizon, rate, seed: 0, refit_hours: 24, aggregation: None },
         calendar: Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap(),

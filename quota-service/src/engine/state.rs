@@ -8,6 +8,7 @@ use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
 use placement::power::NodePower;
 use placement::{Limit, Policy};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use store::{JournalEntry, PlacedPool, PoolPlacement, PoolSnapshot, Store, StoreError, StoredJournal};
 use vocab::{HourStart, PlacedBy, PoolId, UnixSeconds};
 use wire::{AccountsRecord, FactRecord, SnapshotRecord};
@@ -133,6 +134,7 @@ impl State {
         let journal = store.open_journal(id).await?;
         let Rebuilt { pool, accounts, measured_from, facts } =
             rebuild(&journal, placement.policy(), rules(&placement, power))?;
+        let pool = pool.with_weights(Arc::new(placement.weights()));
         let placed = journal.placed;
         let shadow = placement.shadow.then(|| pool.clone());
         let queued = tally::queued(&pool);
@@ -210,13 +212,17 @@ impl State {
     pub fn set(&mut self, placement: PlacementSettings) {
         let rules = rules(&placement, self.power);
         match Pool::restore(&self.pool.snapshot(), placement.policy(), rules) {
-            Ok(pool) => self.pool = pool,
+            Ok(pool) => self.pool = pool.with_weights(Arc::new(placement.weights())),
             // A pool restores from its own snapshot, unless there is a bug: the old settings then stay.
             Err(fault) => {
                 return tracing::error!(pool = %self.placed.pool, %fault, "the policy is not changed: the pool does not restore from its snapshot");
             }
         }
         self.shadow = placement.shadow.then(|| self.pool.clone());
+        if placement.policy().shares != self.placement.policy().shares {
+            // Use under other shares is measured from now on: a snapshot after this turn keeps what it was until now.
+            self.facts = u64::MAX;
+        }
         self.placement = placement;
     }
 

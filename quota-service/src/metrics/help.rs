@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 53] = [
+const GAUGES: [(&str, &str); 55] = [
     ("headroom_build_info", "1, with the version of the program"),
     ("headroom_database_up", "1 if the database answered at the last beat, else 0"),
     ("headroom_database_takes_writes", "1 if the last test write succeeded, else 0"),
@@ -20,6 +20,11 @@ const GAUGES: [(&str, &str); 53] = [
     (
         "headroom_hp_demand_gpus",
         "HP GPUs, running and waiting: now where tasks are placed here, else in the newest measured hour",
+    ),
+    ("headroom_spot_share_gpus", "GPUs that spot tasks of an organization hold, where the pool keeps fair shares"),
+    (
+        "headroom_spot_share_level_gpu_hours",
+        "Decayed GPU hours of an organization's spot per unit of weight, with an hour of what it holds: the lowest is served first",
     ),
     ("headroom_guarantee_rate", "p: probability with which a promise is to be kept"),
     ("headroom_eta", "Safety coefficient"),

@@ -11,6 +11,8 @@ use placement::staleness::stage;
 use std::collections::BTreeSet;
 use vocab::{OutcomeKind, OverrideKind, PoolId, UnixSeconds};
 
+const MILLI_GPU_S_PER_GPU_HOUR: f64 = 1_000.0 * vocab::SECONDS_PER_HOUR as f64;
+
 /// Answers of pools at `now`.
 pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSeconds) {
     for pool in pools {
@@ -122,6 +124,11 @@ pub fn describe_nodes(id: &PoolId, pool: &Pool) {
     gauge!("headroom_fragmentation_gpus", &of_pool(id)).set(pool.fragmentation_milli() as f64 / 1_000.0);
     if let Some(watts) = pool.watts() {
         gauge!("headroom_power_watts", &of_pool(id)).set(watts as f64);
+    }
+    for (organization, held_milli, level_milli_gpu_s) in pool.use_levels() {
+        let labels = of_pool_and(id, "organization", organization);
+        gauge!("headroom_spot_share_gpus", &labels).set(held_milli as f64 / 1_000.0);
+        gauge!("headroom_spot_share_level_gpu_hours", &labels).set(level_milli_gpu_s as f64 / MILLI_GPU_S_PER_GPU_HOUR);
     }
 }
 

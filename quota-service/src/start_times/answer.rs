@@ -131,6 +131,9 @@ pub fn doubt_body(doubt: Doubt, kind: Kind, starts: &Starts) -> ReasonBody {
         }
         Doubt::TimedPolicy => "the policy of the pool delays evictions, and the forecast does not".to_owned(),
         Doubt::Elastic => "tasks of the pool shrink and grow, and those of the forecast do not".to_owned(),
+        Doubt::FairShares => {
+            "organizations take turns by their shares of spot, and those of the forecast do not".to_owned()
+        }
     };
     ReasonBody { code: doubt.code().to_owned(), detail }
 }

@@ -31,11 +31,13 @@ pub enum Doubt {
     TimedPolicy,
     /// Tasks shrink and grow, which those of the futures do not.
     Elastic,
+    /// Organizations take turns by fair shares, which those of the futures do not.
+    FairShares,
 }
 
 impl Doubt {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::FewJobs,
         Self::UnknownArrivals,
         Self::NotCalibrated,
@@ -43,6 +45,7 @@ impl Doubt {
         Self::NotOffered,
         Self::TimedPolicy,
         Self::Elastic,
+        Self::FairShares,
     ];
 
     /// Stable name for programs.
@@ -56,6 +59,7 @@ impl Doubt {
             Self::NotOffered => "guarantee_not_offered",
             Self::TimedPolicy => "timed_policy",
             Self::Elastic => "elastic_tasks",
+            Self::FairShares => "fair_shares",
         }
     }
 }
@@ -221,6 +225,7 @@ impl StartExpert {
             Doubt::NotOffered => !is_offered,
             Doubt::TimedPolicy => facts.is_timed,
             Doubt::Elastic => facts.has_elastic,
+            Doubt::FairShares => facts.has_shares && kind.class == TaskClass::Spot,
         };
         Doubt::ALL.into_iter().filter(|doubt| holds(*doubt)).collect()
     }

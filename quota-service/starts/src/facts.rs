@@ -141,6 +141,8 @@ pub struct PoolFacts {
     pub(crate) is_timed: bool,
     /// Whether a waiting or running task shrinks and grows.
     pub(crate) has_elastic: bool,
+    /// Whether organizations take turns by fair shares, which those of the futures do not.
+    pub(crate) has_shares: bool,
     pub(crate) limits: Vec<Limit>,
     pub(crate) demand_milli: u64,
     pub(crate) capacity_milli: u64,
@@ -236,6 +238,7 @@ impl PoolFacts {
             rules: Rules::of(pool.policy()),
             is_timed: pool.policy().timing != Timing::AtOnce,
             has_elastic: false,
+            has_shares: pool.policy().shares.is_some(),
             limits: pool.limits_now(),
             demand_milli: pool.hp_demand_milli(),
             capacity_milli: pool.capacity().milli(),

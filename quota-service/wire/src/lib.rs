@@ -50,6 +50,7 @@ mod prices;
 mod problem;
 mod reports;
 mod reservations;
+mod shares;
 mod snapshot;
 mod start;
 mod statement;
@@ -101,6 +102,7 @@ pub use reports::{
     PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
 };
 pub use reservations::{RepeatsBody, ReservationBody, ReservationList, ReservationRequest, ReservedWindowBody};
+pub use shares::{SharesBody, UseRecord};
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,

@@ -2,10 +2,12 @@
 
 use crate::FieldFault;
 use crate::fault::Place;
+use crate::shares::SharesBody;
 use placement::Policy;
 use placement::fleet::{PreemptionSettings, ScoreRule, Terms, VictimRule};
 use placement::pipeline::{Part, PolicyFault};
 use placement::policy::ReservationSettings;
+use placement::shares::Weights;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -27,6 +29,9 @@ pub struct PolicyBody {
     /// Reservations for tasks that would starve otherwise; for blocking by `nobody`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReservationsBody>,
+    /// Fair shares of spot among organizations; for blocking by `nobody`. Without it, only `order` counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<SharesBody>,
     /// The condition on which a spot task starts: `quota`, or `idle` GPUs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<String>,
@@ -153,6 +158,7 @@ impl PolicyBody {
             order: part(place, "order", self.order.as_deref(), base.order)?,
             blocking,
             reservations: self.reservations.as_ref().map_or(inherited, |body| body.over(inherited)),
+            shares: self.shares.as_ref().map(SharesBody::settings).or(base.shares),
             admission,
             limits_follow_demand: self.limits_follow_demand.unwrap_or(follows),
             topology: self.topology.unwrap_or(base.topology),
@@ -166,7 +172,16 @@ impl PolicyBody {
             victims.put_into(&mut policy, Place(&format!("{at}/victims")))?;
         }
         policy.check().map_err(|fault| FieldFault::new(at, fault))?;
+        self.weights(at)?;
         Ok(policy)
+    }
+
+    /// The weights of organizations in fair shares.
+    ///
+    /// # Errors
+    /// A name that no organization can have, or a weight out of range.
+    pub fn weights(&self, at: &str) -> Result<Weights, FieldFault> {
+        self.shares.as_ref().map_or_else(|| Ok(Weights::default()), |shares| shares.weights(&format!("{at}/shares")))
     }
 }
 
@@ -334,5 +349,28 @@ mod tests {
             let fault = parse(json).unwrap_err();
             assert!(fault.starts_with(expected), "{json}: {fault}");
         }
+    }
+    #[test]
+    fn wrong_shares_of_a_policy_are_refused_with_their_pointer() {
+        let cases = [
+            (
+                r#"{"name": "m", "blocking": "class", "shares": {"half_life_hours": 24}}"#,
+                "/policy_parts: shares are for blocking by \"nobody\": with \"class\"",
+            ),
+            (
+                r#"{"name": "m", "shares": {"half_life_hours": 0}}"#,
+                "/policy_parts: half_life_hours is 0: write a number of 1 to 2160",
+            ),
+            (
+                r#"{"name": "m", "shares": {"half_life_hours": 24, "weights": {"vision": 0}}}"#,
+                "/policy_parts/shares/weights/vision: the weight of vision is 0: write",
+            ),
+        ];
+        for (json, expected) in cases {
+            let fault = parse(json).unwrap_err();
+            assert!(fault.starts_with(expected), "{json}: {fault}");
+        }
+        let mine = parse(r#"{"name": "m", "shares": {"half_life_hours": 24}}"#).unwrap();
+        assert_eq!(mine.shares.map(|shares| shares.half_life_hours), Some(24));
     }
 }

@@ -3,6 +3,7 @@ use crate::choices::{PlacedByBody, PromiseKindBody, StageBody};
 use crate::fault::{FieldFault, Place};
 use crate::hp_jobs::{self, HpJobBody};
 use crate::policy::{PolicyBody, ReservationsBody};
+use crate::shares::SharesBody;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -224,6 +225,9 @@ pub struct SettingsBody {
     /// Reservations for tasks that would starve otherwise; an absent value is that of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<ReservationsBody>,
+    /// Fair shares of spot among organizations, in place of those of the policy; without both, none are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<SharesBody>,
     /// Whether decisions on tasks are logged and not carried out.
     #[serde(default)]
     pub shadow: Option<bool>,

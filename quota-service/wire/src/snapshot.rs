@@ -2,6 +2,7 @@
 
 use crate::fact::{GuaranteeRecord, LimitRecord, PlaceRecord, RequestRecord, gpus_of};
 use crate::fault::{FieldFault, Place, time};
+use crate::shares::UseRecord;
 use crate::topology::TopologyBody;
 use placement::Limit;
 use placement::fleet::{Guarantee, Models, Spec};
@@ -161,6 +162,9 @@ pub struct SnapshotRecord {
     pub demand: Vec<LevelRecord>,
     /// Rests that were given so far: their random lengths follow from it.
     pub rests: u64,
+    /// The use of spot by organization, under a policy with fair shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<UseRecord>,
 }
 
 fn unix_s(times: &[UnixSeconds]) -> Vec<i64> {
@@ -195,6 +199,7 @@ impl From<&Snapshot> for SnapshotRecord {
             demand_hour_unix_s: of.demand_hour.map(HourStart::unix_s),
             demand,
             rests: of.rests,
+            shares: UseRecord::of(&of.shares),
         }
     }
 }
@@ -274,6 +279,7 @@ impl TryFrom<&SnapshotRecord> for Snapshot {
             demand,
             demand_total: totals.first().map(|(_, level)| *level).unwrap_or_default(),
             rests: of.rests,
+            shares: of.shares.as_ref().map(UseRecord::parse).transpose()?.unwrap_or_default(),
         })
     }
 }

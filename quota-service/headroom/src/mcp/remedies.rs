@@ -1,7 +1,11 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 77] = [
+const REMEDIES: [(&str, &str); 79] = [
+    (
+        "above_fair_share",
+        "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
+    ),
     ("at_bound", "widen eta_least and eta_most of the pool's settings, or leave it"),
     ("bad-body", "correct the fields that `errors` names"),
     ("bad-path", "percent-encode the name"),
@@ -18,6 +22,7 @@ const REMEDIES: [(&str, &str); 77] = [
     ("demand_may_fill_pool", "ask for a shorter guarantee, or run at will"),
     ("elastic_tasks", "nothing is to be done: take the start as rough"),
     ("estimated", "have the scheduler report the state of the pool, so that held and idle GPUs are known"),
+    ("fair_shares", "nothing is to be done: take the start as rough"),
     ("few_broken_long_waits", "nothing is to be done: eta has been raised"),
     ("few_jobs", "wait until more tasks of the class have ended, or take the start as rough"),
     ("few_outcomes", "wait until more promises have ended"),

@@ -4,6 +4,7 @@ use super::{
     Admitted, Consequences, Cut, CutReason, Deferral, Elastic, Ending, Fact, Fault, NodeLoss, PeriodEnd, Pool, Request,
     Resize, ResizeReason, Stale, Waiting,
 };
+use crate::decide::asked;
 use crate::fleet::{Gang, GpuPlace, GpuRequest, Guarantee, Plan, PodPlace, Running, Spec};
 use vocab::{NodeId, OutcomeKind, TaskClass, TaskId, UnixSeconds};
 
@@ -58,6 +59,7 @@ impl Pool {
 
     pub(super) fn apply_now(&mut self, fact: &Fact, then: &mut Consequences) -> Result<(), Fault> {
         self.reservations.change(fact);
+        self.nodes_change(fact);
         match fact {
             Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology } => {
                 self.fleet.add_laid_out(node.clone(), *gpus, (*cpu_milli, *memory_mib), topology.clone())?;
@@ -163,8 +165,12 @@ impl Pool {
         if let Some(waiting) = self.queue.remove(task) {
             self.forget_deferral(&waiting);
             let Waiting { request, evicted, .. } = waiting;
-            if request.gang.class == TaskClass::Hp {
-                self.runs(&request, self.now);
+            match (request.gang.class, &mut self.shares) {
+                (TaskClass::Hp, _) => self.runs(&request, self.now),
+                (TaskClass::Spot, Some(shares)) => {
+                    shares.hold(&request.organization, asked(&plan.gang).milli(), self.now)
+                }
+                (TaskClass::Spot, None) => {}
             }
             if request.elastic.is_some() {
                 self.borrowing.insert(task.clone());
@@ -246,6 +252,7 @@ impl Pool {
         if request.gang.class == TaskClass::Hp {
             self.runs_no_more(&request);
         }
+        self.releases(&request, run);
         let mut rests_until = (free > self.now).then_some(free);
         if kind == OutcomeKind::Broken {
             evicted.push(self.now);
@@ -298,10 +305,12 @@ impl Pool {
             if let Some(of) = self.requests.get(task).filter(|_| is_done).map(|one| one.request.organization.clone()) {
                 self.hp_finished(&of, ran_s);
             }
-            then.ended = Some((task.clone(), run));
             self.freed(Stale::All);
             self.borrowing.remove(task);
-            self.requests.remove(task).map(|admitted| admitted.request)
+            let request = self.requests.remove(task).map(|admitted| admitted.request);
+            request.iter().for_each(|request| self.releases(request, &run));
+            then.ended = Some((task.clone(), run));
+            request
         } else if ending == Ending::Deleted {
             let waiting = self.queue.remove(task);
             if let Some(waiting) = &waiting {

@@ -18,6 +18,7 @@ impl Pool {
         self.reserve();
         let before = self.now;
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
+        self.rank_now();
         self.renew(&mut report);
         self.observe();
         let submitted = self.is_new_alone(command);
@@ -31,6 +32,7 @@ impl Pool {
         // After the command: a task that finishes as a window begins is no victim of it.
         self.clear_windows(before, &mut report);
         self.observe();
+        self.rank_now();
         // A walk over all tries the new one in its turn; a walk over spot does not try a new HP task, which comes first.
         if let Some(task) = submitted.filter(|_| done.is_ok() && self.stale < Stale::All) {
             self.try_new(&task, &mut report);
@@ -72,6 +74,8 @@ impl Pool {
     /// The submitted task, where it alone can have changed anything.
     fn is_new_alone(&self, command: &Command) -> Option<TaskId> {
         match command {
+            // Where organizations take turns, spot is not tried out of its turn.
+            Command::Submit(request) if self.shares.is_some() && request.gang.class == TaskClass::Spot => None,
             Command::Submit(request) if self.policy.blocking == Blocking::Nobody => Some(request.gang.task.clone()),
             _ => None,
         }
@@ -87,6 +91,12 @@ impl Pool {
         if matches!(fact, Fact::Submitted { .. }) && self.policy.blocking != Blocking::Nobody {
             self.freed(Stale::All);
         }
+        if let Fact::Submitted { request } = &fact
+            && request.gang.class == TaskClass::Spot
+            && self.shares.is_some()
+        {
+            self.freed(Stale::Spot);
+        }
         report.facts.push(fact);
         Ok(())
     }
@@ -96,10 +106,11 @@ impl Pool {
         let ended: Vec<(TaskId, HorizonHours)> =
             report.consequences.ends.iter().map(|end| (end.task.clone(), end.hours)).collect();
         for (task, hours) in ended {
-            let Some(gang) = self.requests.get(&task).map(|admitted| admitted.request.core()) else { continue };
+            let Some(request) = self.requests.get(&task).map(|admitted| &admitted.request) else { continue };
+            let (gang, organization) = (request.core(), request.organization.clone());
             let is_free = self.policy.admission == Admission::Idle;
             self.reserve();
-            let limits = self.limits_beside_reservations(&gang);
+            let limits = self.limits_beside_shares(&organization, self.limits_beside_reservations(&gang));
             let is_within = is_free || over_quota(&self.fleet, &gang, hours, &limits).is_none();
             if is_within && self.reaches(asked(&gang), hours).is_none() {
                 let guarantee = Guarantee::from(self.now, hours);
@@ -117,7 +128,16 @@ impl Pool {
 
     /// The fate of a request now, waiting or not. Changes nothing.
     pub fn decide_on(&mut self, request: &Request) -> Decision {
-        self.decide_within(&request.core(), request.hours, Some(&request.organization), true)
+        self.rank_now();
+        let (gang, organization) = (request.core(), &request.organization);
+        match self.decide_within(&gang, request.hours, Some(organization), true) {
+            // A request that would wait anyway waits for that reason.
+            Decision::Start { plan, guarantee } => match self.above_fair_share(organization, &gang, request.hours) {
+                Some(refusal) => Decision::Wait(refusal),
+                None => Decision::Start { plan, guarantee },
+            },
+            wait @ Decision::Wait(_) => wait,
+        }
     }
 
     /// `organization` where the task does not wait.
@@ -160,6 +180,7 @@ impl Pool {
         // and then waits no more.
         loop {
             self.reserve();
+            self.rank_now();
             match std::mem::take(&mut self.stale) {
                 Stale::Nobody => return,
                 // A task at the head of the queue may block others, of any class.
@@ -178,6 +199,9 @@ impl Pool {
             let place = usize::from(key.class == TaskClass::Spot);
             if class.replace(key.class) != Some(key.class) && !blocked[place] {
                 self.try_reserved(key.class, report);
+            }
+            if key.class == TaskClass::Spot && self.shares.is_some() {
+                return self.walk_by_share(report);
             }
             let is_blocked = &mut blocked[place];
             let mut heads = if *is_blocked { BTreeSet::new() } else { self.queue.heads(key) };

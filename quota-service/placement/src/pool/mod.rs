@@ -13,6 +13,7 @@ mod handle;
 mod queue;
 mod reserve;
 mod resize;
+mod shares;
 mod snapshot;
 mod state;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use crate::decide::Limit;
 use crate::fleet::{EvictionSettings, Fleet, Gang, History, Running, Workload};
 use crate::policy::Policy;
 use crate::power::NodePower;
+use crate::shares::UseMeter;
 use queue::Queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::{HorizonHours, MilliGpus, Organization, ReservedWindow, TaskId, UnixSeconds};
@@ -136,6 +138,8 @@ pub struct Pool {
     learned: Option<Box<defer::Learned>>,
     /// Follow from the rest.
     reservations: reserve::Reservations,
+    /// Where the policy keeps fair shares of spot.
+    shares: Option<Box<shares::Shares>>,
     /// GPUs that are sold ahead, each window from its notice on, in the order of their begin.
     windows: Vec<ReservedWindow>,
     /// The HP task that has just come: it alone is put off, not who waited already or lost its node.
@@ -177,7 +181,7 @@ impl Pool {
             rules,
             now: UnixSeconds::new(i64::MIN / 4),
             fleet,
-            queue: Queue::new(policy.order),
+            queue: Queue::new(policy.order, policy.shares.is_some()),
             requests: BTreeMap::new(),
             borrowing: BTreeSet::new(),
             grow_at: None,
@@ -192,6 +196,7 @@ impl Pool {
             deferred: BTreeSet::new(),
             learned: defer::Learned::of(policy.timing),
             reservations: reserve::Reservations::default(),
+            shares: policy.shares.map(|settings| shares::Shares::new(UseMeter::new(settings))),
             windows: Vec::new(),
             newcomer: None,
             rests: 0,

@@ -6,7 +6,7 @@ use crate::policy::OrderRule;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use vocab::{HorizonHours, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, Organization, TaskClass, TaskId, UnixSeconds};
 
 /// Everything that decides whether a task fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +60,30 @@ impl Key {
 pub type Head = (UnixSeconds, TaskId);
 type Group = BTreeMap<Shape, BTreeSet<Head>>;
 
+/// Tasks that are tried, by key and shape.
+#[derive(Debug, Clone, Default)]
+struct Groups(BTreeMap<Key, Group>);
+
+impl Groups {
+    fn insert(&mut self, key: Key, shape: Shape, head: Head) {
+        self.0.entry(key).or_default().entry(shape).or_default().insert(head);
+    }
+
+    fn remove(&mut self, key: Key, shape: &Shape, head: &Head) {
+        let Some(group) = self.0.get_mut(&key) else { return };
+        if let Some(tasks) = group.get_mut(shape) {
+            tasks.remove(head);
+            if tasks.is_empty() {
+                group.remove(shape);
+            }
+        }
+        debug_assert!(group.values().all(|tasks| !tasks.is_empty()), "a shape without tasks stays in the queue");
+        if group.is_empty() {
+            self.0.remove(&key);
+        }
+    }
+}
+
 const fn number(class: TaskClass) -> usize {
     match class {
         TaskClass::Hp => 0,
@@ -67,20 +91,27 @@ const fn number(class: TaskClass) -> usize {
     }
 }
 
+fn heads(group: &Group) -> BTreeSet<(Head, Shape)> {
+    group.iter().filter_map(|(shape, tasks)| Some((tasks.first()?.clone(), *shape))).collect()
+}
+
 /// Waiting tasks in the order of their policy.
 #[derive(Debug, Clone)]
 pub struct Queue {
     rule: OrderRule,
-    groups: BTreeMap<Key, Group>,
+    groups: Groups,
+    /// Spot by organization; none where the policy keeps no shares.
+    of: Option<BTreeMap<Organization, Groups>>,
     tasks: BTreeMap<TaskId, Waiting>,
     /// By class: those that are tried, by the time for which they have waited.
     ages: [BTreeSet<Head>; 2],
 }
 
 impl Queue {
-    /// An empty queue.
-    pub const fn new(rule: OrderRule) -> Self {
-        Self { rule, groups: BTreeMap::new(), tasks: BTreeMap::new(), ages: [BTreeSet::new(), BTreeSet::new()] }
+    /// An empty queue; `by_share` where spot is served by organization.
+    pub fn new(rule: OrderRule, by_share: bool) -> Self {
+        let (groups, of) = (Groups::default(), by_share.then(BTreeMap::new));
+        Self { rule, groups, of, tasks: BTreeMap::new(), ages: [BTreeSet::new(), BTreeSet::new()] }
     }
 
     fn key(&self, shape: &Shape) -> Key {
@@ -104,8 +135,11 @@ impl Queue {
             if waiting.deferral.is_none() {
                 self.ages[number(shape.class)].insert((waiting.queued, task.clone()));
             }
-            let group = self.groups.entry(self.key(&shape)).or_default();
-            group.entry(shape).or_default().insert((waiting.request.submitted, task));
+            let (key, head) = (self.key(&shape), (waiting.request.submitted, task));
+            if let Some(of) = self.of.as_mut().filter(|_| shape.class == TaskClass::Spot) {
+                of.entry(waiting.request.organization.clone()).or_default().insert(key, shape, head.clone());
+            }
+            self.groups.insert(key, shape, head);
         }
         let before = self.tasks.insert(waiting.request.gang.task.clone(), waiting);
         debug_assert!(before.is_none(), "a task waits twice: {before:?}");
@@ -114,7 +148,7 @@ impl Queue {
 
     /// Number of tasks that are tried.
     fn tried(&self) -> usize {
-        self.groups.values().flat_map(BTreeMap::values).map(BTreeSet::len).sum()
+        self.groups.0.values().flat_map(BTreeMap::values).map(BTreeSet::len).sum()
     }
 
     /// Takes a task out of the queue.
@@ -122,21 +156,30 @@ impl Queue {
         let waiting = self.tasks.remove(task)?;
         let shape = Shape::of(&waiting);
         self.ages[number(shape.class)].remove(&(waiting.queued, task.clone()));
-        let key = self.key(&shape);
-        if let Some(group) = self.groups.get_mut(&key) {
-            if let Some(tasks) = group.get_mut(&shape) {
-                tasks.remove(&(waiting.request.submitted, task.clone()));
-                if tasks.is_empty() {
-                    group.remove(&shape);
-                }
-            }
-            debug_assert!(group.values().all(|tasks| !tasks.is_empty()), "a shape without tasks stays in the queue");
-            if group.is_empty() {
-                self.groups.remove(&key);
+        let (key, head) = (self.key(&shape), (waiting.request.submitted, task.clone()));
+        self.groups.remove(key, &shape, &head);
+        let organization = &waiting.request.organization;
+        if let Some(of) = &mut self.of
+            && let Some(groups) = of.get_mut(organization)
+        {
+            groups.remove(key, &shape, &head);
+            if groups.0.is_empty() {
+                of.remove(organization);
             }
         }
         debug_assert!(self.ages.iter().all(|ages| ages.iter().all(|(_, other)| other != task)), "{task} has an age");
         Some(waiting)
+    }
+
+    /// Organizations with spot that is tried, where the policy keeps shares.
+    pub fn organizations(&self) -> impl Iterator<Item = &Organization> {
+        self.of.iter().flat_map(BTreeMap::keys)
+    }
+
+    /// The first spot task of each shape of an organization, in the order of the policy.
+    pub fn heads_of(&self, organization: &Organization) -> impl Iterator<Item = (Head, Shape)> {
+        let groups = self.of.as_ref().and_then(|of| of.get(organization));
+        groups.into_iter().flat_map(|groups| groups.0.values()).flat_map(heads)
     }
 
     /// Tasks of a class that are tried, neither at rest nor put off: since when each waits, the one that waits longest first.
@@ -146,29 +189,28 @@ impl Queue {
 
     /// Whether others wait for the very same.
     pub fn has_alike(&self, shape: &Shape) -> bool {
-        self.groups.get(&self.key(shape)).and_then(|group| group.get(shape)).is_some_and(|tasks| tasks.len() > 1)
+        self.groups.0.get(&self.key(shape)).and_then(|group| group.get(shape)).is_some_and(|tasks| tasks.len() > 1)
     }
 
     /// The first key, or the next one after a key.
     pub fn key_after(&self, key: Option<Key>) -> Option<Key> {
         let from = key.map_or(Bound::Unbounded, Bound::Excluded);
-        self.groups.range((from, Bound::Unbounded)).next().map(|(key, _)| *key)
+        self.groups.0.range((from, Bound::Unbounded)).next().map(|(key, _)| *key)
     }
 
     /// The first task of each shape of a key.
     pub fn heads(&self, key: Key) -> BTreeSet<(Head, Shape)> {
-        let shapes = self.groups.get(&key).into_iter().flatten();
-        shapes.filter_map(|(shape, tasks)| Some((tasks.first()?.clone(), *shape))).collect()
+        self.groups.0.get(&key).map(heads).unwrap_or_default()
     }
 
     /// The first task of a shape.
     pub fn head(&self, key: Key, shape: &Shape) -> Option<Head> {
-        self.groups.get(&key)?.get(shape)?.first().cloned()
+        self.groups.0.get(&key)?.get(shape)?.first().cloned()
     }
 
     /// The first task of each shape: what it asks for, and since when it waits.
     pub fn first_of_each_shape(&self) -> impl Iterator<Item = (Gang, Option<HorizonHours>, UnixSeconds)> {
-        let shapes = self.groups.values().flat_map(BTreeMap::values);
+        let shapes = self.groups.0.values().flat_map(BTreeMap::values);
         shapes.filter_map(|tasks| {
             let head = &tasks.first()?.1;
             debug_assert!(self.tasks.contains_key(head), "{head} is in a group and does not wait");

@@ -150,6 +150,11 @@ impl Pool {
         }
     }
 
+    /// Whether places are kept for a task, as of the last look.
+    pub(super) fn has_reservation(&self, task: &TaskId) -> bool {
+        self.reservations.heads.iter().any(|head| head.task == *task)
+    }
+
     /// Reservations that a task leaves alone: of its class, and those before its own if it has one.
     fn reserved_before<'a>(&'a self, gang: &'a Gang) -> impl Iterator<Item = &'a Head> {
         let of_class = self.reservations.heads.iter().filter(|head| head.class == gang.class);

@@ -2,10 +2,12 @@
 
 use super::apply::{check, check_promise, gpus_milli};
 use super::demand::{DemandMeter, Level, Placeable};
+use super::shares::Shares;
 use super::{Admitted, Fault, Pool, PoolRules, Request, Waiting};
 use crate::decide::Limit;
 use crate::fleet::{GpuPlace, Guarantee, Plan, Spec, Workload};
 use crate::policy::Policy;
+use crate::shares::{UseMeter, UseParts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{HourStart, NodeId, Organization, TaskClass, TaskId, Topology, UnixSeconds};
@@ -93,6 +95,8 @@ pub struct Snapshot {
     pub demand_total: Level,
     /// Number of rests after evictions.
     pub rests: u64,
+    /// Use of spot by organization, where the policy keeps shares.
+    pub shares: UseParts,
 }
 
 impl Pool {
@@ -143,6 +147,7 @@ impl Pool {
             demand: organizations.iter().map(|(name, level)| (name.clone(), *level)).collect(),
             demand_total,
             rests: self.rests,
+            shares: self.shares.as_ref().map(|shares| shares.parts(self.now)).unwrap_or_default(),
         }
     }
 
@@ -202,6 +207,7 @@ impl Pool {
         pool.restore_demand(snapshot.demand_hour, organizations, snapshot.demand_total)?;
         pool.nurse_demand(snapshot.at);
         pool.rests = snapshot.rests;
+        pool.restore_shares(snapshot);
         pool.now = snapshot.at;
         // A look too many finds nothing.
         pool.grow_at = Some(snapshot.at);
@@ -245,6 +251,16 @@ impl Pool {
         }
         self.demand = DemandMeter::from_parts(hour, levels, total);
         Ok(())
+    }
+
+    fn restore_shares(&mut self, snapshot: &Snapshot) {
+        let Some(settings) = self.policy.shares else { return };
+        let mut meter = UseMeter::from_parts(settings, snapshot.at, &snapshot.shares);
+        for request in self.requests.values().map(|admitted| &admitted.request).filter(|one| !is_hp(one)) {
+            let run = &self.fleet.tasks()[&request.gang.task];
+            meter.hold(&request.organization, run.gpus_milli(), snapshot.at);
+        }
+        self.shares = Some(Shares::new(meter));
     }
 
     fn restore_run(&mut self, run: &SnapshotRun) -> Result<(), Fault> {

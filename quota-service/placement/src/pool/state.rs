@@ -47,7 +47,8 @@ impl Pool {
             return Some(WaitReason::Deferred { until: deferral.until });
         }
         let (gang, hours) = (waiting.request.core(), waiting.request.hours);
-        match self.decide(&gang, hours) {
+        let request = waiting.request.clone();
+        match self.decide_on(&request) {
             Decision::Start { .. } => None,
             Decision::Wait(refusal) => Some(match (self.reservation(task), self.held_back_by(&gang, hours)) {
                 (Some(reservation), _) => WaitReason::Reserved { refusal, reservation },

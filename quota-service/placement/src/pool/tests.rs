@@ -3,6 +3,7 @@ mod defer;
 mod demand;
 mod elastic;
 mod reserve;
+mod shares;
 mod windows;
 
 use super::*;
@@ -223,7 +224,9 @@ fn command(pool: &Pool, number: usize, step: &Step, now: UnixSeconds) -> Command
             (made.gang.pod.cpu_milli, made.gang.pod.memory_mib) = (cpu_milli, 30_000 - cpu_milli);
             let elastic = elastic.filter(|_| Elastic::check(&made.gang).is_ok());
             let elastic = elastic.and_then(|(min, more)| Elastic::new(min.min(pods), pods, pods + more, None).ok());
-            Command::Submit(Request { submitted: now, elastic, ..made })
+            // Of three organizations; the requests of one size are not all of one of them.
+            let organization = Organization::parse(["a", "b", "c"][number % 3]).unwrap();
+            Command::Submit(Request { submitted: now, elastic, organization, ..made })
         }
         Step::Finish(which) => Command::Finish { task: nth(which) },
         Step::Delete(which) => Command::Delete { task: nth(which) },
@@ -298,8 +301,10 @@ proptest! {
     fn facts_rebuild_the_state_and_a_snapshot_stands_for_them(
         policy in prop::sample::select(&POLICIES[..]), grace_s in prop::sample::select(vec![0, 30]), steps in steps(),
         heads in 0_u32..4, after_s in prop::sample::select(vec![0, 900]),
+        half_life in prop::sample::select(vec![None, Some(1), Some(24)]),
     ) {
-        let (policy, rules) = (reserving(policy, heads, after_s), PoolRules { grace_s, ..PoolRules::default() });
+        let policy = shares::sharing(reserving(policy, heads, after_s), half_life);
+        let rules = PoolRules { grace_s, ..PoolRules::default() };
         let mut pool = Pool::new(policy, rules);
         let mut rebuilt = Pool::new(policy, rules);
         let mut restored = pool.clone();

@@ -51,7 +51,7 @@ pub fn inflate(what: &Inflate, config: &Config, json: bool) -> Result<(), Simula
     let trace = Trace::read(what)?;
     let progress = Progress::new("inflate", policies.len() as u64 * what.seeds);
     let (mut all, mut done) = (Vec::new(), 0);
-    for (id, policy) in policies {
+    for (id, policy, _) in policies {
         let mut runs = Vec::new();
         for seed in config.seed..config.seed.saturating_add(what.seeds) {
             progress.step(done, format!("{id}, seed {seed}"));

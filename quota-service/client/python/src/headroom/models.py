@@ -96,6 +96,7 @@ __all__ = [
     "ServedBounds",
     "ServedExtreme",
     "SettingsBody",
+    "SharesBody",
     "StageBody",
     "StandingBody",
     "StartAnswer",
@@ -1255,6 +1256,9 @@ class PolicyBody:
     score: ScoreBody | None = None
     """The choice of nodes and GPUs."""
 
+    shares: SharesBody | None = None
+    """Fair shares of spot among organizations; for blocking by `nobody`. Without it, only `order` counts."""
+
     timing: str | None = None
     """The time of an eviction: `at-once`, or `lazer`, where HP that would evict waits for a learned moment."""
 
@@ -2074,9 +2078,25 @@ class SettingsBody:
     shadow: bool | None = None
     """Whether decisions on tasks are logged and not carried out."""
 
+    shares: SharesBody | None = None
+    """Fair shares of spot among organizations, in place of those of the policy; without both, none are kept."""
+
     version: int | None = None
     """The number of changes; a request states the version that it changes, so that two writers do not overwrite
     each other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharesBody:
+    """Fair shares of spot among organizations: those with the least decayed GPU time per unit of weight are
+    served first."""
+
+    half_life_hours: int
+    """Hours after which GPU time counts half, 1 to 2,160. A day to a week suits most pools."""
+
+    weights: dict[str, int] | None = None
+    """Weights by organization, 1 to 1,000,000; 1 for each that is not named. One that the pool does not know yet
+    counts from its first task on."""
 
 
 @dataclass(frozen=True, kw_only=True)
