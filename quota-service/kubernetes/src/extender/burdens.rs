@@ -201,7 +201,9 @@ mod tests {
             }
             assert!(wanted.iter().all(|(uid, victim)| here.of(*uid) == *victim), "step {step}");
             let mut sum = UidSum::default();
-            wanted.keys().for_each(|uid| sum.add(*uid));
+            for uid in wanted.keys() {
+                sum.add(*uid);
+            }
             let of_all = |all: &[Victim]| {
                 let mut gpus_milli: Vec<u32> = all.iter().map(|victim| victim.gpus_milli).collect();
                 gpus_milli.sort_unstable();
