@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_organization_uses_counts_toward_its_open_windows_alone() {
+    fn use_of_an_organization_counts_toward_its_open_windows_alone() {
         let used = BTreeMap::from([(Organization::parse("a").unwrap(), MilliGpus::from_gpus(6))]);
         let all = vec![window("a", 8, 10, 12), window("b", 4, 10, 12), window("a", 8, 13, 14)];
         let windows = Windows { all, used, valid_s: 0 };

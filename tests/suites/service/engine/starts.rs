@@ -9,7 +9,7 @@ on_both_databases![
     a_task_that_is_not_submitted_has_a_start_and_nothing_is_changed,
     a_bad_question_is_refused_by_its_field,
     a_price_list_has_the_wait_of_each_guarantee_and_what_ends_in_time,
-    what_was_learned_of_starts_survives_a_restart_and_is_learned_again_where_it_cannot_be_read,
+    knowledge_of_starts_survives_a_restart_and_is_learned_again_where_it_cannot_be_read,
     a_waiting_task_is_listed_with_its_expected_start_and_announced_when_that_moves,
 ];
 
@@ -176,9 +176,7 @@ async fn a_price_list_has_the_wait_of_each_guarantee_and_what_ends_in_time(datab
     }
 }
 
-async fn what_was_learned_of_starts_survives_a_restart_and_is_learned_again_where_it_cannot_be_read(
-    database: TestDatabase,
-) {
+async fn knowledge_of_starts_survives_a_restart_and_is_learned_again_where_it_cannot_be_read(database: TestDatabase) {
     let service = placing(&database, 1).await;
     taught(&service).await;
     let _ = submit(&service, &hp("first", 8.0, 1)).await;

@@ -84,7 +84,7 @@ fn an_organization_above_its_share_leaves_what_one_below_waits_for() {
 }
 
 #[test]
-fn what_cannot_start_keeps_nothing_from_others() {
+fn a_task_that_cannot_start_keeps_nothing_from_others() {
     let mut pool = pool_of(2, 24, &[]);
     pool.handle(at(0), &limits(8)).1.unwrap();
     assert_eq!(submit_of(&mut pool, 0, "speech-0", "speech", 4).len(), 1);
