@@ -15,6 +15,7 @@ mod outcomes;
 mod overrides;
 mod pools;
 mod quotas;
+mod reservations;
 mod retention;
 mod runs;
 mod schema;
