@@ -253,7 +253,7 @@ fn records_that_two_answers_share_count_once_and_a_start_replaces_its_wait() {
 
 #[test]
 fn a_settings_file_that_is_not_there_is_named_at_once() {
-    let programs = crate::command::Programs::new(std::path::Path::new(""), std::time::Duration::from_secs(60));
+    let programs = crate::command::Programs::new(std::path::Path::new(""), std::time::Duration::from_mins(1));
     let fault = programs.with_conf(Some(std::path::Path::new("/nosuch/slurm.conf"))).text("true", &[]).unwrap_err();
     assert!(
         fault.to_string().contains("there is no file /nosuch/slurm.conf: correct the setting slurm_conf"),

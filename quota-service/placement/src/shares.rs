@@ -149,7 +149,7 @@ impl Use {
     /// Lets time pass. The same at the end, however it is cut.
     fn pass_to(&mut self, now: UnixSeconds, settings: ShareSettings) {
         let (half_life_s, part_s) = (settings.half_life_s(), settings.part_s());
-        let of_half_life = COUNTS.iter().sum::<u64>() as u128 * part_s as u128 * u128::from(self.held_milli);
+        let of_half_life = u128::from(COUNTS.iter().sum::<u64>()) * part_s as u128 * u128::from(self.held_milli);
         while self.at < now {
             if self.counts == 0 && self.held_milli == 0 {
                 break;
@@ -157,7 +157,7 @@ impl Use {
             let from_s = self.at.get().rem_euclid(half_life_s);
             if from_s == 0 && now.since_s(self.at) >= half_life_s {
                 let before = self.counts;
-                self.counts = clamped((u128::from(before) + of_half_life) / 2);
+                self.counts = clamped(u128::midpoint(u128::from(before), of_half_life));
                 // Where a half-life changes nothing, no later one does.
                 let passed = if self.counts == before { now.since_s(self.at) / half_life_s } else { 1 };
                 self.at = self.at.plus_s(passed * half_life_s);

@@ -304,7 +304,9 @@ impl<'a> Simulation<'a> {
                     self.tally.placed(self.pools[pool].fleet(), request);
                 }
                 Fact::Cleared { victims, free, .. } => {
-                    victims.iter().for_each(|victim| self.evicted(at, free.get(), victim));
+                    for victim in &victims {
+                        self.evicted(at, free.get(), victim);
+                    }
                     self.events.push(Reverse((free.get(), Event::Wake { pool: pool as u32 })));
                 }
                 Fact::Deferred { until, .. } => {

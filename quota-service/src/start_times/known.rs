@@ -72,7 +72,7 @@ impl Known {
         let body = |(_, task): (i64, TaskId)| {
             let expected = self.expected.get_mut(&task)?;
             let announced = std::mem::replace(&mut expected.announced, (expected.p50, now)).0;
-            Some((task, expected.body(Some(announced))))
+            Some((task, expected.body(announced)))
         };
         moved.into_iter().filter_map(body).collect()
     }
@@ -107,14 +107,9 @@ impl Expected {
 
     /// `before`: the median that was announced before, in an event.
     #[must_use]
-    pub fn body(&self, before: Option<Option<UnixSeconds>>) -> StartSpanBody {
+    pub fn body(&self, before: Option<UnixSeconds>) -> StartSpanBody {
         let text = |at: Option<UnixSeconds>| at.map(|at| at.to_string());
-        StartSpanBody {
-            p50: text(self.p50),
-            p90: text(self.p90),
-            as_of: self.at.to_string(),
-            before: text(before.flatten()),
-        }
+        StartSpanBody { p50: text(self.p50), p90: text(self.p90), as_of: self.at.to_string(), before: text(before) }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::engine::{EngineError, Facts, ReadFacts};
 use placement::pool::Request;
 use starts::{Ask, Ends, HORIZON_S, Kind, PoolFacts, Starts};
 use vocab::{GuaranteeRate, PoolId, TaskClass, UnixSeconds};
-use wire::{Deadline, MomentBody, PriceBody, PriceList, ReasonBody};
+use wire::{Deadline, MomentBody, PriceBody, PriceList};
 
 /// Times of submission that are tried for each price that ends in time: halvings of the time until it would have to run.
 const HALVINGS: u32 = 5;
@@ -45,7 +45,8 @@ impl StartTimes {
             write(&known).observe(&facts);
             let known = read(&known);
             let market = Market { known: &known, facts: &facts, seed: seed(&of), wanted };
-            let priced = requests.into_iter().zip(refusals).map(|(request, refusal)| market.price(request, refusal));
+            let priced =
+                requests.iter().zip(&refusals).map(|(request, refusal)| market.price(request, refusal.is_none()));
             let prices: Vec<PriceBody> = priced.collect::<Result<_, _>>()?;
             let cheapest = prices.iter().position(|price| price.ends_in_time == Some(true));
             Ok(PriceList {
@@ -68,17 +69,16 @@ impl Market<'_> {
         self.known.expert.ends(self.facts, &ask, self.seed).ok_or_else(|| broken("no future was played"))
     }
 
-    fn price(&self, request: Request, refusal: Option<ReasonBody>) -> Result<PriceBody, EngineError> {
-        let (kind, now) = (Kind::of(&request), self.facts.at());
-        let Ends { forecast, ends } = self.ends(&request, 0)?;
-        let starts_now = refusal.is_none();
+    fn price(&self, request: &Request, starts_now: bool) -> Result<PriceBody, EngineError> {
+        let (kind, now) = (Kind::of(request), self.facts.at());
+        let Ends { forecast, ends } = self.ends(request, 0)?;
         let starts = if starts_now { Starts::now() } else { forecast.starts };
         let start = answer::body(&starts, now);
         let Deadline { at, probability } = self.wanted.deadline.unwrap_or(Deadline { at: now, probability: 0.9 });
         let by_s = at.since_s(now);
         let ends_by = self.wanted.deadline.map(|_| ends.probability_by(by_s as f64));
         let ends_in_time = ends_by.map(|ends_by| ends_by >= probability);
-        let submit_by = if ends_in_time == Some(true) { Some(self.latest(&request, by_s, probability)?) } else { None };
+        let submit_by = if ends_in_time == Some(true) { Some(self.latest(request, by_s, probability)?) } else { None };
         let doubts = if starts_now && self.wanted.runs_s.is_none() { Vec::new() } else { forecast.doubts };
         Ok(PriceBody {
             class: kind.class.into(),

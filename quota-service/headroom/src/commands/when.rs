@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::{failure, pool};
 use command_line::{Exit, Failure, print_json, say};
 use headroom_client::{Client, Pool};
+use std::fmt::Write as _;
 use wire::{
     MomentBody, PriceBody, PriceList, PriceQuestion, ReasonBody, StartAnswer, StartQuestion, TaskClassBody,
     TaskStatusBody,
@@ -124,14 +125,14 @@ fn label(price: &PriceBody) -> &str {
 fn price(price: &PriceBody) -> String {
     let mut line = price.text.clone();
     if let Some(ends) = &price.ends {
-        line.push_str(&format!("; ends by {}", ends.at));
+        let _ = write!(line, "; ends by {}", ends.at);
     }
     if let Some(probability) = price.ends_by_probability {
         let in_time = if price.ends_in_time == Some(true) { "" } else { ", too late" };
-        line.push_str(&format!("; in time with {:.0} %{in_time}", probability * 100.0));
+        let _ = write!(line, "; in time with {:.0} %{in_time}", probability * 100.0);
     }
     if let Some(submit_by) = &price.submit_by {
-        line.push_str(&format!("; submit by {submit_by}"));
+        let _ = write!(line, "; submit by {submit_by}");
     }
     line
 }

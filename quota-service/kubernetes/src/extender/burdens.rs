@@ -185,7 +185,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_node_knows_the_loss_of_each_of_its_pods_in_whatever_order_they_come_and_go() {
+    fn a_node_knows_the_loss_of_each_of_its_pods_in_any_order_of_coming_and_going() {
         let (mut here, mut wanted, mut drawn) = (Here::default(), BTreeMap::new(), 27_u64);
         for step in 0..5_000_u32 {
             drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -201,7 +201,9 @@ mod tests {
             }
             assert!(wanted.iter().all(|(uid, victim)| here.of(*uid) == *victim), "step {step}");
             let mut sum = UidSum::default();
-            wanted.keys().for_each(|uid| sum.add(*uid));
+            for uid in wanted.keys() {
+                sum.add(*uid);
+            }
             let of_all = |all: &[Victim]| {
                 let mut gpus_milli: Vec<u32> = all.iter().map(|victim| victim.gpus_milli).collect();
                 gpus_milli.sort_unstable();

@@ -168,7 +168,7 @@ impl Pool {
             match (request.gang.class, &mut self.shares) {
                 (TaskClass::Hp, _) => self.runs(&request, self.now),
                 (TaskClass::Spot, Some(shares)) => {
-                    shares.hold(&request.organization, asked(&plan.gang).milli(), self.now)
+                    shares.hold(&request.organization, asked(&plan.gang).milli(), self.now);
                 }
                 (TaskClass::Spot, None) => {}
             }
@@ -308,7 +308,9 @@ impl Pool {
             self.freed(Stale::All);
             self.borrowing.remove(task);
             let request = self.requests.remove(task).map(|admitted| admitted.request);
-            request.iter().for_each(|request| self.releases(request, &run));
+            if let Some(request) = &request {
+                self.releases(request, &run);
+            }
             then.ended = Some((task.clone(), run));
             request
         } else if ending == Ending::Deleted {

@@ -196,7 +196,7 @@ impl Pool {
             deferred: BTreeSet::new(),
             learned: defer::Learned::of(policy.timing),
             reservations: reserve::Reservations::default(),
-            shares: policy.shares.map(|settings| shares::Shares::new(UseMeter::new(settings))),
+            shares: policy.shares.map(|settings| Box::new(shares::Shares::new(UseMeter::new(settings)))),
             windows: Vec::new(),
             newcomer: None,
             rests: 0,

@@ -59,9 +59,9 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(meter: UseMeter) -> Box<Self> {
+    pub(super) fn new(meter: UseMeter) -> Self {
         let (weights, ranked, could_hold) = (Arc::default(), Vec::new(), BTreeMap::new());
-        Box::new(Self { meter, weights, ranked, idle_milli: 0, could_hold })
+        Self { meter, weights, ranked, idle_milli: 0, could_hold }
     }
 
     pub(super) fn hold(&mut self, organization: &Organization, milli: u64, now: UnixSeconds) {
@@ -110,7 +110,9 @@ struct Kept<'a> {
 impl<'a> Kept<'a> {
     fn of(below: &'a [Ranked]) -> Self {
         let mut kept = Self::default();
-        below.iter().for_each(|one| kept.add(one));
+        for one in below {
+            kept.add(one);
+        }
         kept
     }
 
@@ -196,8 +198,8 @@ impl Pool {
 
     fn ranked(&self, shares: &mut Shares, organization: &Organization, ground: &Ground) -> Ranked {
         let level = shares.level(organization, self.now);
-        let heads = self.queue.heads_of(organization).take(MOST_CANDIDATES);
-        let awaited = heads.filter_map(|((_, task), _)| self.awaited(shares, &task, ground)).next();
+        let mut heads = self.queue.heads_of(organization).take(MOST_CANDIDATES);
+        let awaited = heads.find_map(|((_, task), _)| self.awaited(shares, &task, ground));
         Ranked { level, organization: organization.clone(), awaited }
     }
 
@@ -205,7 +207,7 @@ impl Pool {
     fn awaited(&self, shares: &mut Shares, task: &TaskId, ground: &Ground) -> Option<Awaited> {
         let request = &self.queue.get(task)?.request;
         let (gang, percent) = (request.core(), u64::from(self.policy.reservations.quota_percent));
-        let is_aligned = Wish::of(&gang.pod).is_some_and(|wish| wish.is_guaranteed());
+        let is_aligned = Wish::of(&gang.pod).is_some_and(Wish::is_guaranteed);
         if is_aligned || self.has_reservation(task) {
             return None;
         }

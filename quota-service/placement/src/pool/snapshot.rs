@@ -260,7 +260,7 @@ impl Pool {
             let run = &self.fleet.tasks()[&request.gang.task];
             meter.hold(&request.organization, run.gpus_milli(), snapshot.at);
         }
-        self.shares = Some(Shares::new(meter));
+        self.shares = Some(Box::new(Shares::new(meter)));
     }
 
     fn restore_run(&mut self, run: &SnapshotRun) -> Result<(), Fault> {
