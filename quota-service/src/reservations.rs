@@ -147,6 +147,14 @@ pub fn first_overlap(
     Some((over.at, MilliGpus::from_milli(over.gpus_milli).unwrap_or(MilliGpus::MAX)))
 }
 
+/// The most GPUs that windows sell at one instant of `[from, until)`.
+#[must_use]
+pub fn most(windows: &[ReservedWindow], from: UnixSeconds, until: UnixSeconds) -> MilliGpus {
+    let steps = placement::windows::steps(windows, &std::collections::BTreeMap::new(), from, until);
+    let milli = steps.into_iter().map(|step| step.gpus_milli).max().unwrap_or(0);
+    MilliGpus::from_milli(milli).unwrap_or(MilliGpus::MAX)
+}
+
 /// The windows of a pool that an external scheduler places: its quotas are used until they are conservative.
 #[must_use]
 pub fn of_external(all: Vec<ReservedWindow>) -> Windows {

@@ -157,7 +157,7 @@ pub static ROUTES: &[Route] = &[
     write(Post, "/v1/overrides",           Admin,  InHandler, Refused).by(|| routes!(overrides::create)),
     write(Delete, "/v1/overrides/{id}",    Admin,  InHandler, Refused).by(|| routes!(overrides::delete)),
     read("/v1/reservations",         Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(reservations::list)),
-    read("/v1/reservations.ics",     Read,    PoolInQuery,    Any,     ReadLimit).by(|| routes!(reservations::ics)),
+    read("/v1/reservations.ics",     Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(reservations::ics)),
     read("/v1/reservations/{id}",    Read,    InHandler,      Any,     LargeRead).by(|| routes!(reservations::one)),
     write(Post, "/v1/reservations",        Admin,  InHandler, Any).by(|| routes!(reservations::create)),
     write(Delete, "/v1/reservations/{id}", Admin,  InHandler, Any).by(|| routes!(reservations::delete)),

@@ -81,7 +81,7 @@ impl<'a> Sale<'a> {
             let detail = format!("{} GPUs are more than the pool has, {capacity}: write fewer", first.gpus);
             return Err(FieldFault::new("/gpus", detail).into());
         }
-        let added = self.windows_until(first.from.plus_s(SHOWN_S).max(first.to));
+        let added = self.windows_until(self.checked_until());
         let end = added.iter().map(|window| window.to).max().unwrap_or(first.to);
         let others = self.others.iter().flat_map(|one| windows(&one.asked.what, self.zone, first.from, end));
         if let Some((at, gpus)) = reservations::first_overlap(&added, others.collect(), capacity) {
@@ -94,19 +94,22 @@ impl<'a> Sale<'a> {
         if self.is_placed_here { Ok(()) } else { self.check_handed_out() }
     }
 
-    /// Promises of an external scheduler, given or still possible by a quota that it has, may reach into the first window.
+    /// Promises of an external scheduler, given or still possible by a quota that it has, may reach into a window.
     fn check_handed_out(&self) -> Result<(), ApiError> {
         let Some(made_of) = &self.pool.made_of else { return Ok(()) };
         let first = &self.asked.what.first;
         let reaching = made_of.quotas.iter().filter(|quota| {
             let until = self.now.plus_s(quota.hours.seconds() + VALID_S + STALE_S);
-            first.from < until && self.now < first.to
+            self.windows_until(until).iter().any(|window| self.now < window.to)
         });
         for quota in reaching {
             let handed_out = quota.quota.max(quota.used);
-            let left = made_of.supply.capacity.left_after(quota.sold).left_after(handed_out);
+            let until = self.now.plus_s(quota.hours.seconds() + VALID_S + STALE_S);
+            // Not those of the quota: one that was sold since its renewal counts, too.
+            let others = self.others.iter().flat_map(|one| windows(&one.asked.what, self.zone, self.now, until));
+            let sold = reservations::most(&others.collect::<Vec<_>>(), self.now, until);
+            let left = made_of.supply.capacity.left_after(sold).left_after(handed_out);
             if left < first.gpus {
-                let until = self.now.plus_s(quota.hours.seconds() + VALID_S + STALE_S);
                 let detail = format!(
                     "quotas for {} that are handed out already may promise {handed_out} GPUs until {until}, and leave {left}: \
                      write that time or a later one, or fewer GPUs",
@@ -116,6 +119,14 @@ impl<'a> Sale<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A rule meets those of other reservations within weeks, and a single window when that comes.
+    fn checked_until(&self) -> UnixSeconds {
+        let first = &self.asked.what.first;
+        let weeks = first.from.plus_s(SHOWN_S).max(first.to);
+        let singles = self.others.iter().filter(|one| one.asked.what.repeats.is_none());
+        singles.map(|one| one.asked.what.first.to).fold(weeks, UnixSeconds::max)
     }
 
     fn windows_until(&self, end: UnixSeconds) -> Vec<ReservedWindow> {
