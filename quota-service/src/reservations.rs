@@ -114,10 +114,10 @@ fn in_history(
 ) -> Option<(f64, u32)> {
     let first = window.from.hour().ok()?;
     let hours = window.to.since_s(first.instant()).div_euclid(SECONDS_PER_HOUR) + 1;
-    let begin = now.since_s(window.from).div_euclid(HOURS_PER_WEEK as i64 * SECONDS_PER_HOUR).min(-1);
+    let begin = now.since_s(window.from).div_euclid(HOURS_PER_WEEK * SECONDS_PER_HOUR).min(-1);
     let (mut weeks, mut left) = (0_u32, 0_u32);
     for week in 0..WEEKS {
-        let shifted = first.plus_hours((begin - week) * HOURS_PER_WEEK as i64);
+        let shifted = first.plus_hours((begin - week) * HOURS_PER_WEEK);
         if let Some(peak) = peak_of(panel, pool, shifted, hours) {
             weeks += 1;
             left += u32::from(peak <= room.as_gpus());

@@ -288,7 +288,7 @@ pub async fn history_of(
         return Ok(None);
     };
     let to = last.plus_hours(1).min(present);
-    let from = to.plus_hours(-weeks * vocab::HOURS_PER_WEEK as i64).max(first);
+    let from = to.plus_hours(-weeks * vocab::HOURS_PER_WEEK).max(first);
     let calendar =
         Calendar::parse(&cluster.time_zone, "weekdays").map_err(|fault| corrupt(&cluster, fault.to_string()))?;
     load(store, &cluster, calendar, from, to).await

@@ -230,7 +230,7 @@ impl StartExpert {
             Doubt::TimedPolicy => facts.is_timed,
             Doubt::Elastic => facts.has_elastic,
             Doubt::FairShares => facts.has_shares && kind.class == TaskClass::Spot,
-            Doubt::Reservations => facts.has_windows,
+            Doubt::Reservations => facts.next_window_change.is_some(),
         };
         Doubt::ALL.into_iter().filter(|doubt| holds(*doubt)).collect()
     }
