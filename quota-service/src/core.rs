@@ -20,6 +20,8 @@ pub struct Core {
     pub connectors: Connectors,
     /// Start of the service: the age of an eta that has never moved.
     pub started_at: UnixSeconds,
+    /// One change of reservations at a time: windows are sold against all others.
+    pub reservations: tokio::sync::Mutex<()>,
     /// Whether the service is stopping: long polls and streams end at once.
     pub stopping: watch::Sender<bool>,
     /// Certificate of this service, towards clients and other services.
@@ -31,7 +33,8 @@ impl Core {
     pub fn new(store: Arc<dyn Store>, clock: Clock, config: Config, leases: Leases) -> Self {
         let started_at = clock.now();
         let (stopping, connectors) = (watch::Sender::new(false), Connectors::default());
-        Self { store, clock, config, leases, connectors, started_at, stopping, tls: OnceLock::new() }
+        let reservations = tokio::sync::Mutex::new(());
+        Self { store, clock, config, leases, connectors, started_at, reservations, stopping, tls: OnceLock::new() }
     }
 
     /// Sets the certificate; only the first call counts.

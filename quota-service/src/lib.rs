@@ -29,6 +29,7 @@ pub mod promises;
 pub mod published;
 pub mod quotas;
 pub mod refresh;
+pub mod reservations;
 pub mod retention;
 pub mod retrain;
 pub mod serve;

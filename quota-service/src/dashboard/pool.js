@@ -11,6 +11,7 @@ import { nodesSection } from "./nodes.js";
 import { overridesSection } from "./overrides.js";
 import { poolLink } from "./pools.js";
 import { promisesSection } from "./promises.js";
+import { reservationsSection } from "./reservations.js";
 import { notice } from "./section.js";
 import { tasksSection } from "./tasks.js";
 import { whatIfSection } from "./whatif.js";
@@ -58,9 +59,11 @@ function parts(pool, state) {
   const quota = explainSection(pool, state, chosen);
   const [demand, history, eta] = [demandSection(pool, state), historySection(pool, state), etaSection(pool, state)];
   const [overrides, whatIf] = [overridesSection(pool, state), whatIfSection(pool, state)];
+  const reservations = reservationsSection(pool, state);
   const [kept, promises] = [keptSection(pool), promisesSection(pool)];
   const [nodes, tasks] = [nodesSection(pool), tasksSection(pool)];
-  return { quota, demand, kept, promises, history, eta, nodes, tasks, events: eventsSection(pool), overrides, whatIf };
+  const events = eventsSection(pool);
+  return { quota, demand, kept, promises, history, eta, nodes, tasks, events, reservations, overrides, whatIf };
 }
 
 /** The page `#/pool/CLUSTER:GPU_MODEL`. */

@@ -6,11 +6,12 @@ use crate::settings::PlacementSettings;
 use accounts::{Day, DayAccounts};
 use placement::Limit;
 use placement::pool::{NodeLoss, Request, Snapshot};
+use placement::windows::Windows;
 use starts::PoolFacts;
 use std::collections::BTreeMap;
 use store::{AuditRecord, PoolPlacement, TaskRecord};
 use tokio::sync::oneshot;
-use vocab::{HpJob, MilliGpus, NodeId, PoolState, TaskId, UnixSeconds};
+use vocab::{HpJob, MilliGpus, NodeId, PoolState, ReservedWindow, TaskId, UnixSeconds};
 use wire::{ReasonBody, StartSpanBody, TaskExplanation};
 
 /// A call to a writer.
@@ -105,8 +106,24 @@ pub enum Order {
     PlacedBy(Option<PoolPlacement>),
     /// Announces where waiting tasks are expected to start; those that wait no more are left out.
     Announce(Vec<(TaskId, StartSpanBody)>),
+    /// The windows that are sold ahead, in place of all before.
+    Windows {
+        windows: Vec<ReservedWindow>,
+        by: SoldBy,
+    },
     /// Time alone.
     Pass,
+}
+
+/// Why windows are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SoldBy {
+    /// They are those of the store.
+    Store,
+    /// One of them is new: refused where promises leave it no room.
+    Sale,
+    /// As `Sale`, and nothing is kept.
+    Trial,
 }
 
 /// A task as it was decided.
@@ -133,6 +150,8 @@ pub struct Placed {
     pub hp_demand: MilliGpus,
     /// The HP jobs behind it.
     pub hp_jobs: Vec<HpJob>,
+    /// Windows that are sold ahead, and their use.
+    pub windows: Windows,
     pub tasks: TaskCounts,
     pub nodes: Vec<NodeUse>,
 }
@@ -332,7 +351,7 @@ impl Call for Order {
             Self::SetLimits(_) | Self::HoldLimits => Some("limits"),
             Self::RemoveNode(..) => Some("remove node"),
             Self::TakeInNodes => Some("take in nodes"),
-            Self::Settings(_) | Self::PlacedBy(_) | Self::Announce(_) | Self::Pass => None,
+            Self::Settings(_) | Self::PlacedBy(_) | Self::Announce(_) | Self::Windows { .. } | Self::Pass => None,
         }
     }
 }

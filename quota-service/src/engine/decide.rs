@@ -111,6 +111,7 @@ impl TurnContext<'_> {
                 self.draft.moved(&self.state.pool, moved);
                 Ok(())
             }
+            Order::Windows { windows, by } => self.sell(windows, by),
             Order::Pass => Ok(self.done(&Command::Pass)?),
         }
     }

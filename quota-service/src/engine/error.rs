@@ -1,7 +1,7 @@
 //! Reasons why the writer of a pool refuses a call.
 
 use crate::leases::Leader;
-use placement::pool::Fault;
+use placement::pool::{Beside, Fault};
 use store::{StoreError, TaskStatus};
 use vocab::TaskId;
 
@@ -34,6 +34,12 @@ pub enum EngineError {
     TooLarge { asked_milli: u64, registered_milli: u64, multiple: u32 },
     #[error("{}", vocab::count(*tasks, "task").verb("of the pool waits or runs", "of the pool wait or run"))]
     OpenTasks { tasks: u64 },
+    /// Promises that were given before leave a new window no room.
+    #[error(
+        "at {} windows would have {} GPUs, and promises that last longer {}: write a later begin, or fewer GPUs", beside.at, beside.reserved,
+        beside.promised
+    )]
+    Promised { beside: Beside },
     #[error(transparent)]
     Fault(#[from] Fault),
     /// The order itself cannot be written: the same again is refused again.

@@ -14,10 +14,11 @@ mod turn;
 mod views;
 mod watched;
 mod webhook;
+mod windows;
 mod writer;
 
 pub use call::{
-    Accounted, Call, Decided, Explain, Facts, ListNodes, ListTasks, Order, Placed, ReadAccounts, ReadFacts,
+    Accounted, Call, Decided, Explain, Facts, ListNodes, ListTasks, Order, Placed, ReadAccounts, ReadFacts, SoldBy,
     TakeSnapshot, TaskCall, TaskPage,
 };
 pub use error::EngineError;

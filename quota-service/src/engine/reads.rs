@@ -11,6 +11,10 @@ use starts::PoolFacts;
 use vocab::PlacedBy;
 use wire::ReasonBody;
 
+/// Quotas are renewed within this time, usually: a promise between two renewals reaches as much further. The pool itself compares each
+/// promise with the windows.
+const RENEWED_WITHIN_S: i64 = 300;
+
 impl TurnContext<'_> {
     /// The pool to cut quota from, now.
     pub(super) fn placed(&mut self) -> Option<Box<Placed>> {
@@ -27,6 +31,7 @@ impl TurnContext<'_> {
                 state: pool.state(id),
                 hp_demand: pool.hp_demand(),
                 hp_jobs: cycle::hp_jobs(pool),
+                windows: pool.windows(RENEWED_WITHIN_S),
                 tasks,
                 nodes,
             })

@@ -2,6 +2,7 @@
 
 use super::tally::{self, Queued};
 use super::watched::{Downtime, Measured, watched_until};
+use crate::reservations;
 use crate::settings::{self, PlacementSettings};
 use accounts::Accounts;
 use placement::pool::{Command, Fact, Pool, PoolRules, Snapshot};
@@ -10,7 +11,7 @@ use placement::{Limit, Policy};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use store::{JournalEntry, PlacedPool, PoolPlacement, PoolSnapshot, Store, StoreError, StoredJournal};
-use vocab::{HourStart, PlacedBy, PoolId, UnixSeconds};
+use vocab::{HourStart, PlacedBy, PoolId, ReservedWindow, UnixSeconds};
 use wire::{AccountsRecord, FactRecord, SnapshotRecord};
 
 /// Entries that stay behind a snapshot: events that a client or the webhook may still ask for.
@@ -43,6 +44,8 @@ pub struct State {
     pub placement: PlacementSettings,
     /// Since when tasks wait.
     pub queued: Queued,
+    /// Windows that are sold ahead.
+    pub windows: Vec<ReservedWindow>,
     /// Power of the nodes, if known for their GPU model.
     power: Option<NodePower>,
     /// The pool as it would be, where nothing is enforced. In memory only.
@@ -150,9 +153,11 @@ impl State {
             placed_by,
             placement,
             queued,
+            windows: reservations::ahead(store, id, now).await?,
             power,
             shadow,
         };
+        state.tell_windows();
         state.downtime = state.downtime_before(store, watched, now).await?;
         Ok(state)
     }
@@ -218,12 +223,21 @@ impl State {
                 return tracing::error!(pool = %self.placed.pool, %fault, "the policy is not changed: the pool does not restore from its snapshot");
             }
         }
+        self.tell_windows();
         self.shadow = placement.shadow.then(|| self.pool.clone());
         if placement.policy().shares != self.placement.policy().shares {
             // Use under other shares is measured from now on: a snapshot after this turn keeps what it was until now.
             self.facts = u64::MAX;
         }
         self.placement = placement;
+    }
+
+    /// Tells the pool its windows, and the shadow.
+    pub fn tell_windows(&mut self) {
+        self.pool.set_windows(self.windows.clone());
+        if let Some(shadow) = &mut self.shadow {
+            shadow.set_windows(self.windows.clone());
+        }
     }
 
     /// The side that places the pool; none while it is undecided.

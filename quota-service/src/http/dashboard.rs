@@ -39,7 +39,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 29] = files![
+const SOURCES: [Source; 30] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -60,6 +60,7 @@ const SOURCES: [Source; 29] = files![
     "pool.js", SCRIPT, "pool.js";
     "pools.js", SCRIPT, "pools.js";
     "promises.js", SCRIPT, "promises.js";
+    "reservations.js", SCRIPT, "reservations.js";
     "runs.js", SCRIPT, "runs.js";
     "section.js", SCRIPT, "section.js";
     "statement.js", SCRIPT, "statement.js";

@@ -136,6 +136,7 @@ impl From<EngineError> for ApiError {
             EngineError::Differs { task } => Self::TaskDiffers { task: task.to_string() },
             EngineError::HasEnded { .. } | EngineError::Fault(_) => Self::TaskState { detail },
             EngineError::PlacedOutside => Self::Placing(PlacingFault::Outside),
+            EngineError::Promised { .. } => Self::Placing(PlacingFault::Promised { detail }),
             EngineError::OpenTasks { tasks } => Self::Placing(PlacingFault::OpenTasks { tasks }),
             EngineError::TooLarge { .. } => Self::Placing(PlacingFault::TooLarge { detail }),
             EngineError::Undecided => Self::NotWritten { detail },
@@ -342,7 +343,7 @@ impl ApiError {
         Problem { retry_after_s: Some(RETRY_AFTER_S), ..Self::plain(503, code, title, why) }
     }
 
-    pub(super) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
+    pub(in crate::http) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {
         Problem {
             kind: format!("/problems/{code}"),
             title: title.to_owned(),

@@ -25,6 +25,7 @@ mod pools;
 mod quota;
 mod refusals;
 mod reports;
+mod reservations;
 mod routes;
 mod starts;
 mod statement;

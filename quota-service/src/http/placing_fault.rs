@@ -14,6 +14,8 @@ pub enum PlacingFault {
     MeasuredHere { faults: Vec<FieldFault>, correct_at: &'static str },
     /// Tasks of the pool are open: it cannot change to an external scheduler.
     OpenTasks { tasks: u64 },
+    /// Promises leave a new window no room.
+    Promised { detail: String },
     /// The task asks for more than the pool may be asked for.
     TooLarge { detail: String },
 }
@@ -54,6 +56,7 @@ impl PlacingFault {
                 );
                 of(409, "open-tasks", "The pool has open tasks", detail)
             }
+            Self::Promised { detail } => of(409, "promised", "Promises reach into the window", detail),
             Self::TooLarge { detail } => Problem {
                 errors: vec![FieldError::from(FieldFault::new("/pods", &detail))],
                 ..of(

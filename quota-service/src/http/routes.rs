@@ -5,8 +5,8 @@
 //! A new route is a handler with `#[utoipa::path]` and a row here. What has no row needs the role `admin`, and no scope covers it.
 
 use super::{
-    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, starts, statement,
-    stream, tasks, usage,
+    audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, reservations,
+    starts, statement, stream, tasks, usage,
 };
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
@@ -156,6 +156,11 @@ pub static ROUTES: &[Route] = &[
     read("/v1/overrides",            Read,    PoolInQuery,    Refused, ReadLimit).by(|| routes!(overrides::list)),
     write(Post, "/v1/overrides",           Admin,  InHandler, Refused).by(|| routes!(overrides::create)),
     write(Delete, "/v1/overrides/{id}",    Admin,  InHandler, Refused).by(|| routes!(overrides::delete)),
+    read("/v1/reservations",         Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(reservations::list)),
+    read("/v1/reservations.ics",     Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(reservations::ics)),
+    read("/v1/reservations/{id}",    Read,    InHandler,      Any,     LargeRead).by(|| routes!(reservations::one)),
+    write(Post, "/v1/reservations",        Admin,  InHandler, Any).by(|| routes!(reservations::create)),
+    write(Delete, "/v1/reservations/{id}", Admin,  InHandler, Any).by(|| routes!(reservations::delete)),
     read("/v1/pools",                Read,    InHandler,      Any,     ReadLimit).by(|| routes!(pools::list)),
     read("/v1/pools/{id}/nodes",     Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(reports::nodes)),
     read("/v1/pools/{id}/snapshot",  Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(pools::snapshot)),

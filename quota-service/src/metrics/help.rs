@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 55] = [
+const GAUGES: [(&str, &str); 56] = [
     ("headroom_build_info", "1, with the version of the program"),
     ("headroom_database_up", "1 if the database answered at the last beat, else 0"),
     ("headroom_database_takes_writes", "1 if the last test write succeeded, else 0"),
@@ -79,6 +79,10 @@ const GAUGES: [(&str, &str); 55] = [
         "Bounds that were served in the last seven days, every quarter of an hour, and are judged",
     ),
     ("headroom_bound_lambda", "Factor that moves the bound to what keeps the promise: 1 is the bound of the peak"),
+    (
+        "headroom_reserved_gpus",
+        "GPUs that reservations sell ahead within the hours of the longest guarantee, the most at one instant",
+    ),
     ("headroom_override_gpus", "GPUs of the valid overrides"),
     ("headroom_tasks", "Tasks that wait or run"),
     ("headroom_fragmentation_gpus", "Free GPUs that usual requests cannot use"),

@@ -71,6 +71,8 @@ fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
         gauge!("headroom_forecast_mean_gpus", &labels).set(total.mean_gpus);
         gauge!("headroom_forecast_stddev_gpus", &labels).set(total.stddev_gpus);
     }
+    let sold = made_of.supply.sold.last_key_value().map_or(0.0, |(_, sold)| sold.gpus.as_gpus());
+    gauge!("headroom_reserved_gpus", &of_pool(id)).set(sold);
     for kind in OverrideKind::ALL {
         let now_mine = made_of.overrides.iter().filter(|one| one.asked.what.kind == kind && has_its_time(one, now));
         // Not `sum`, which is minus zero of nothing.

@@ -1,5 +1,6 @@
 //! From what is known to quotas: pure, so that a test, a bench and the simulator can run it without a database.
 
+mod chance;
 mod cluster;
 mod explain;
 mod forecasts;
@@ -8,6 +9,7 @@ mod live;
 mod overrides;
 mod what_if;
 
+pub use chance::chance_of_room;
 pub use cluster::{ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
 pub use explain::{
     Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,

@@ -16,7 +16,7 @@ pub mod utilization;
 mod write;
 
 pub use follow::Follower;
-pub use read::own_calendar;
+pub use read::{history_of, own_calendar};
 pub use renewals::Renewals;
 pub use renewer::Renewer;
 pub use rounds::{run, watch};

@@ -2,10 +2,11 @@
 
 use super::cache::{Cache, Cached, CachedPanel};
 use crate::core::Core;
-use crate::engine::{EngineError, Order, Placed};
+use crate::engine::{EngineError, Order, Placed, SoldBy};
 use crate::placed_by;
 use crate::plan::{ClusterInputs, NoQuota, PoolInputs};
 use crate::refresh::Renewals;
+use crate::reservations;
 use crate::settings;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use forecaster::Predict;
@@ -15,7 +16,9 @@ use placement::{Eta, Known};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError, StoredCalendar, UnspentOutcome};
-use vocab::{HourStart, HpJob, MilliGpus, Node, PlacedBy, PoolId, PoolState, SeriesId, UnixSeconds, hp_gpus};
+use vocab::{
+    HourStart, HpJob, MilliGpus, Node, PlacedBy, PoolId, PoolState, ReservedWindow, SeriesId, UnixSeconds, hp_gpus,
+};
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
 const MARGIN_HOURS: usize = vocab::HOURS_PER_WEEK as usize;
@@ -54,8 +57,12 @@ pub async fn cluster(
     let Some(panel) = panel else { return Ok(without(NoQuota::NoUsage.to_string())) };
     let (mut inputs, mut placed) = (Vec::with_capacity(pools.len()), BTreeMap::new());
     for pool in pools {
+        let windows = updated_windows(renewals, &pool, now).await?;
         let here = placed_here(renewals, &pool, now).await?;
-        inputs.push(pool_inputs(&renewals.core, pool.clone(), here.as_deref(), &nodes, now, present).await?);
+        let mut pool_inputs = pool_inputs(&renewals.core, pool.clone(), here.as_deref(), &nodes, now, present).await?;
+        pool_inputs.known.windows =
+            here.as_ref().map_or_else(|| reservations::of_external(windows), |here| here.windows.clone());
+        inputs.push(pool_inputs);
         placed.extend(here.map(|here| (pool, *here)));
     }
     let inputs = ClusterInputs {
@@ -248,6 +255,43 @@ fn ended(one: &UnspentOutcome) -> Ended {
         hours,
         period: Period::reported(hours, at, one.began_at, one.gpus, one.broken),
     }
+}
+
+/// The windows that are sold ahead. The writer of the pool gets them, where it runs.
+async fn updated_windows(
+    renewals: &Renewals,
+    pool: &PoolId,
+    now: UnixSeconds,
+) -> Result<Vec<ReservedWindow>, StoreError> {
+    // A window that is being sold is not in the store yet, and must not be forgotten.
+    let _turn = renewals.core.reservations.lock().await;
+    let windows = reservations::ahead(renewals.core.store.as_ref(), pool, now).await?;
+    if !renewals.core.clock.is_virtual() {
+        let order = Order::Windows { windows: windows.clone(), by: SoldBy::Store };
+        renewals.engine.ask_if_running(pool, order).await.map_err(store_fault)?;
+    }
+    Ok(windows)
+}
+
+/// The demand of the last weeks of a cluster; `None` without any.
+///
+/// # Errors
+/// The database does not answer, or what it holds is damaged.
+pub async fn history_of(
+    store: &dyn Store,
+    pool: &PoolId,
+    weeks: i64,
+    now: UnixSeconds,
+) -> Result<Option<Panel>, StoreError> {
+    let Some(cluster) = store.cluster(&pool.cluster).await? else { return Ok(None) };
+    let (Ok(present), Some((first, last))) = (now.hour(), store.measured_range(&cluster.name).await?) else {
+        return Ok(None);
+    };
+    let to = last.plus_hours(1).min(present);
+    let from = to.plus_hours(-weeks * vocab::HOURS_PER_WEEK).max(first);
+    let calendar =
+        Calendar::parse(&cluster.time_zone, "weekdays").map_err(|fault| corrupt(&cluster, fault.to_string()))?;
+    load(store, &cluster, calendar, from, to).await
 }
 
 /// The pool as the writer has it, where Headroom places it.

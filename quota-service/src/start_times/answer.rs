@@ -134,6 +134,7 @@ pub fn doubt_body(doubt: Doubt, kind: Kind, starts: &Starts) -> ReasonBody {
         Doubt::FairShares => {
             "organizations take turns by their shares of spot, and those of the forecast do not".to_owned()
         }
+        Doubt::Reservations => "windows of the pool are sold ahead, and the forecast keeps none".to_owned(),
     };
     ReasonBody { code: doubt.code().to_owned(), detail }
 }

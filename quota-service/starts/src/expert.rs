@@ -33,11 +33,13 @@ pub enum Doubt {
     Elastic,
     /// Organizations take turns by fair shares, which those of the futures do not.
     FairShares,
+    /// Windows are sold ahead, which the futures do not keep.
+    Reservations,
 }
 
 impl Doubt {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::FewJobs,
         Self::UnknownArrivals,
         Self::NotCalibrated,
@@ -46,6 +48,7 @@ impl Doubt {
         Self::TimedPolicy,
         Self::Elastic,
         Self::FairShares,
+        Self::Reservations,
     ];
 
     /// Stable name for programs.
@@ -60,6 +63,7 @@ impl Doubt {
             Self::TimedPolicy => "timed_policy",
             Self::Elastic => "elastic_tasks",
             Self::FairShares => "fair_shares",
+            Self::Reservations => "reservations",
         }
     }
 }
@@ -226,6 +230,7 @@ impl StartExpert {
             Doubt::TimedPolicy => facts.is_timed,
             Doubt::Elastic => facts.has_elastic,
             Doubt::FairShares => facts.has_shares && kind.class == TaskClass::Spot,
+            Doubt::Reservations => facts.next_window_change.is_some(),
         };
         Doubt::ALL.into_iter().filter(|doubt| holds(*doubt)).collect()
     }

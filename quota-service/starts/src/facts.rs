@@ -143,6 +143,8 @@ pub struct PoolFacts {
     pub(crate) has_elastic: bool,
     /// Whether organizations take turns by fair shares, which those of the futures do not.
     pub(crate) has_shares: bool,
+    /// The next begin or end of a window that is sold ahead; the futures keep none.
+    pub(crate) next_window_change: Option<UnixSeconds>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) demand_milli: u64,
     pub(crate) capacity_milli: u64,
@@ -239,6 +241,7 @@ impl PoolFacts {
             is_timed: pool.policy().timing != Timing::AtOnce,
             has_elastic: false,
             has_shares: pool.policy().shares.is_some(),
+            next_window_change: pool.next_window_change(),
             limits: pool.limits_now(),
             demand_milli: pool.hp_demand_milli(),
             capacity_milli: pool.capacity().milli(),

@@ -95,6 +95,7 @@ async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
         ("put", "/v1/pools/demo:A100/settings", Some(&settings), [403, 403, 403, 400]),
         ("post", "/v1/overrides", Some(&settings), [403, 403, 403, 400]),
         ("get", "/v1/overrides?cluster=demo&gpu_model=A100", None, [200; 4]),
+        ("post", "/v1/reservations", Some(&settings), [403, 403, 403, 400]),
         ("get", "/v1/promises?cluster=demo&gpu_model=A100", None, [200; 4]),
         ("post", "/v1/usage", Some(&settings), [403, 400, 403, 400]),
         ("post", "/v1/usage/corrections", Some(&settings), [403, 403, 403, 400]),
@@ -128,8 +129,7 @@ fn body_of(path: &str) -> Option<Value> {
         "/v1/tasks" | "/v1/tasks/dry-run" => {
             json!({ "cluster": "demo", "gpu_model": "A100", "id": "t", "organization": "org-000", "class": "hp", "gpus_per_pod": 1.0, "pods": 1 })
         }
-        "/v1/tasks/eta" | "/v1/tasks/prices" => engine::starts::asked(path),
-        _ => return None,
+        _ => return engine::body_of(path),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 79] = [
+const REMEDIES: [(&str, &str); 80] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -62,6 +62,7 @@ const REMEDIES: [(&str, &str); 79] = [
     ("rate_not_supported", "nothing is to be done: the guarantee rate is shown once promises have ended"),
     ("reaches_reservation", "ask for a guarantee that ends before the time that `detail` names, or run at will"),
     ("released", "nothing is to be done: an override releases GPUs"),
+    ("reservations", "nothing is to be done: take the start as rough"),
     ("reserved", "nothing is to be done: an override reserves GPUs for high-priority work"),
     ("reserved_ahead", "ask for a guarantee that ends before the window of the reservation"),
     ("rests", "wait until the time that `detail` names: it was evicted too often"),

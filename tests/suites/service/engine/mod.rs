@@ -12,6 +12,7 @@ mod one_cycle;
 mod placed_by;
 mod poison;
 mod replicas;
+mod reservations;
 mod same;
 mod scores;
 mod shadow;
@@ -25,6 +26,15 @@ use tests::Answer;
 
 /// The pool of every test, as queries name it.
 const OF_POOL: &str = "cluster=demo&gpu_model=A100";
+
+/// A body that a route of tasks or reservations would take.
+pub(super) fn body_of(path: &str) -> Option<Value> {
+    match path {
+        "/v1/tasks/eta" | "/v1/tasks/prices" => Some(starts::asked(path)),
+        "/v1/reservations" => Some(reservations::asked(1.0, end(), end().plus_s(7_200))),
+        _ => None,
+    }
+}
 
 /// A service with quotas, and so many nodes of eight GPUs.
 pub(super) async fn placing(database: &TestDatabase, nodes: u32) -> TestService {
