@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import itertools
 import json
+import pickle
 import tempfile
 import unittest
 import unittest.mock
@@ -98,6 +99,15 @@ class Retries(unittest.TestCase):
         with self.assertRaisesRegex(headroom.Refused, "400 bad-body: what to do; /pods: a task needs") as raised:
             served.client(patience_s=60).pool("earth", "A100").submit(organization="vision", pods=0)
         self.assertEqual((raised.exception.code, len(served.requests)), ("bad-body", 1))
+
+    def test_errors_and_answers_go_from_process_to_process(self) -> None:
+        refusal = headroom.Refused(400, decode(models.Problem, problem(400, "bad-body")))
+        again = pickle.loads(pickle.dumps(refusal))
+        self.assertEqual((again.status, again.code, str(again)), (400, "bad-body", str(refusal)))
+        away = pickle.loads(pickle.dumps(headroom.Unavailable("busy", 7.0)))
+        self.assertEqual((away.detail, away.retry_after_s), ("busy", 7.0))
+        quota = decode(models.QuotaAnswer, QUOTA)
+        self.assertEqual(pickle.loads(pickle.dumps(quota)), quota)
 
     def test_a_submission_that_is_sent_again_has_the_same_drawn_id(self) -> None:
         served = Served(httpx.ReadTimeout("late"), busy(), httpx.Response(404, json=problem(404, "no-nodes")))
