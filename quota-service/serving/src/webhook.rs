@@ -60,6 +60,9 @@ impl Webhook {
                 scheme.map_or_else(|| "it has no scheme".to_owned(), |scheme| format!("its scheme is {scheme}"));
             return Err(format!("{found}: {expected}"));
         }
+        if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(format!("it names a user, which would not be sent: {expected}"));
+        }
         Ok(Self { url: parsed, secret: None, tls: None })
     }
 
@@ -147,6 +150,7 @@ mod tests {
             ("ftp://example.org/x", "0123456789abcdef", "or https://HOST:PORT/PATH"),
             ("example.org", "0123456789abcdef", "write http://HOST:PORT/PATH"),
             ("http://example.org/services/x y", "0123456789abcdef", "write http://HOST:PORT/PATH"),
+            ("http://user:password@example.org/x", "0123456789abcdef", "it names a user"),
             ("http://example.org", "short", "has 5 bytes"),
         ] {
             let refused = Webhook::new(url, secret.as_bytes()).err().unwrap();
