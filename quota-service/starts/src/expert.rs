@@ -166,8 +166,10 @@ impl StartExpert {
                 if *end >= f64::from(HORIZON_S) { *end } else { start + after_s + end - raw }
             });
         let ends = Starts::of(late.map(|end| end.min(f64::from(HORIZON_S))).collect())?;
-        // A future places nobody before the end of its first step.
-        let ran = times.iter().map(|(raw, end)| if *end >= f64::from(HORIZON_S) { *end } else { after_s + end - raw });
+        // A future places nobody at its first instant. To a tenth of a second: its clock has no more digits.
+        let after_start = |end: f64, raw: f64| after_s + ((end - raw) * 10.0).round() / 10.0;
+        let ran =
+            times.iter().map(|(raw, end)| if *end >= f64::from(HORIZON_S) { *end } else { after_start(*end, *raw) });
         Some(Ends { forecast, ends, started_at_once: Starts::of(ran.collect())? })
     }
 
