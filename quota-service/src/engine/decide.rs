@@ -385,7 +385,10 @@ fn stands(record: &TaskRecord, detail: &TaskDetail) -> ReasonBody {
         (TaskStatus::Running, Some(run)) => {
             let promise = if run.guarantee.is_some() { ", inside its guarantee" } else { "" };
             let lent = if run.lent.is_empty() { String::new() } else { format!(" and {} lent ones", run.lent.len()) };
-            ("placed", format!("running on {} places{lent} since {}{promise}", run.places.len(), run.since))
+            (
+                "placed",
+                format!("running on {}{lent} since {}{promise}", vocab::count(run.places.len(), "place"), run.since),
+            )
         }
         (status, _) => (status.as_str(), format!("{} since {}", status.as_str(), record.updated)),
     };
