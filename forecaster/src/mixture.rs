@@ -77,6 +77,11 @@ pub const fn stored_numbers(experts: usize) -> usize {
     experts + 2
 }
 
+/// Of what is there; the weights sum to 1 over it.
+pub(crate) fn weighted_mean<const K: usize>(weights: &[f64; K], of: &[Option<f64>; K]) -> f64 {
+    weights.iter().zip(of).filter_map(|(weight, one)| Some(weight * (*one)?)).sum()
+}
+
 impl<const K: usize> Mixture<K> {
     /// One that knows nothing: the prior, whose shares are positive and sum to 1.
     #[must_use]
@@ -101,8 +106,7 @@ impl<const K: usize> Mixture<K> {
     /// The weighted mean of statements, or of losses; `None` where there are none.
     #[must_use]
     pub fn mix(&self, statements: &[Option<f64>; K]) -> Option<f64> {
-        let weights = self.weights_among(statements)?;
-        Some(weights.iter().zip(statements).filter_map(|(weight, stated)| Some(weight * (*stated)?)).sum())
+        Some(weighted_mean(&self.weights_among(statements)?, statements))
     }
 
     /// The usual loss; zero before any outcome.

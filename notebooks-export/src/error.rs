@@ -23,6 +23,8 @@ pub enum ExportError {
     NothingScored { file: PathBuf, rows: usize },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
+    #[error("--out {}: a file has this name; name a folder", out.display())]
+    NotAFolder { out: PathBuf },
     #[error("{}: {source}", file.display())]
     Parquet { file: PathBuf, source: PolarsError },
     #[error("--{flag} {name:?}: unknown model; the forecasts have {}", known.join(", "))]
@@ -96,13 +98,13 @@ pub enum RowFault {
 impl From<ExportError> for Failure {
     fn from(fault: ExportError) -> Self {
         use ExportError::{
-            NoModel, NoRows, NothingScored, Parquet, Rate, Read, Row, Runtime, Training, WhichPool, Write,
+            NoModel, NoRows, NotAFolder, NothingScored, Parquet, Rate, Read, Row, Runtime, Training, WhichPool, Write,
         };
         let exit = match fault {
             // The exit code of training holds here, too.
             Training(fault) => return fault.into(),
             Read { .. } | Row { .. } | NoRows { .. } | NothingScored { .. } => Exit::DataInvalid,
-            NoModel { .. } | WhichPool { .. } => Exit::Usage,
+            NoModel { .. } | NotAFolder { .. } | WhichPool { .. } => Exit::Usage,
             Rate(_) => Exit::ConfigInvalid,
             Write { .. } | Parquet { .. } | Runtime(_) => Exit::Failure,
         };

@@ -8,6 +8,9 @@ use std::path::Path;
 
 /// Makes the folder with those above it.
 pub fn folder(out: &Path) -> Result<(), ExportError> {
+    if out.is_file() {
+        return Err(ExportError::NotAFolder { out: out.to_owned() });
+    }
     std::fs::create_dir_all(out).map_err(|source| ExportError::Write { file: out.to_owned(), source })
 }
 
@@ -48,4 +51,18 @@ pub fn metrics(all: &[Metric], file: &Path) -> Result<(), ExportError> {
     }
     let whole = writer.into_inner().map_err(csv::IntoInnerError::into_error);
     whole.and_then(OutputFile::finish).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_place_of_the_folder_is_named_and_left_as_it_is() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "rows").unwrap();
+        let fault = folder(file.path()).unwrap_err().to_string();
+        assert_eq!(fault, format!("--out {}: a file has this name; name a folder", file.path().display()));
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "rows");
+    }
 }

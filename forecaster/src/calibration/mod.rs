@@ -350,7 +350,7 @@ fn demand_of(panel: &Panel, place: usize, issue: HourStart) -> Option<Demand<'_>
 }
 
 fn corrected(forecast: &DemandForecast, state: &SeriesState, of: &Inputs<'_>) -> DemandForecast {
-    let steps = forecast.steps().iter().enumerate().map(|(number, step)| state.correct(number, step, of)).collect();
+    let steps = state.correct(forecast.steps(), of);
     let corrected = DemandForecast::new(forecast.series().clone(), forecast.issue(), forecast.origin(), steps);
     // Past a billion GPUs there is nothing to correct.
     corrected.unwrap_or_else(|_| forecast.clone())

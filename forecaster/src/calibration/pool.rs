@@ -223,14 +223,14 @@ impl PoolState {
     /// slots of issue times whose hours are not over.
     fn of_experts<T>(
         &self,
-        (raw, horizon): (&[&DemandForecast], HorizonHours),
+        guesses: &[Guess],
         (ranked, all): (&Ranked, &[Vec<f32>]),
         (issue, without): (HourStart, &[usize]),
         (recent, asked): (&Recent, Option<&[HorizonHours]>),
         mut then: impl FnMut(&Evidence<'_>, &Guess) -> T,
     ) -> Vec<Option<T>> {
         let past = (self.steps() > SHORT_HOURS).then(|| self.memory.before(issue));
-        let one = |(number, guess): (usize, Guess)| {
+        let one = |(number, guess): (usize, &Guess)| {
             if !is_among(asked, number) {
                 return None;
             }
@@ -239,9 +239,9 @@ impl PoolState {
             let rise = inputs.and_then(|inputs| self.linear[number].rise_gpus(inputs));
             let of_rises = (recent.latest_gpus, rise);
             let evidence = Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), of_rises, long);
-            Some(then(&evidence, &guess))
+            Some(then(&evidence, guess))
         };
-        guesses(raw, horizon).into_iter().enumerate().map(one).collect()
+        guesses.iter().enumerate().map(one).collect()
     }
 
     /// The losses of the experts for an issue time whose hours are over, before its residuals are learned, by what was known then:
@@ -262,7 +262,8 @@ impl PoolState {
             (0..self.steps()).map(|number| actual_peak_gpus(panel, &self.id, issue, hours(number))).collect();
         let recent = recent(panel, &self.id, issue, horizon);
         let each = |evidence: &Evidence<'_>, guess: &Guess| LEARNED_RATES.map(|p| evidence.statements(guess, p));
-        let statements = self.of_experts((raw, horizon), (ranked, all), (issue, without), (&recent, None), each);
+        let guesses = guesses(raw, horizon);
+        let statements = self.of_experts(&guesses, (ranked, all), (issue, without), (&recent, None), each);
         let statements = statements.into_iter().collect::<Option<Vec<_>>>()?;
         let of_hours = self.mixtures.iter_mut().zip(&statements).zip(peaks?).enumerate();
         let one =
@@ -281,12 +282,12 @@ impl PoolState {
     ) -> Conformal {
         let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
         let (mut calibrated_gpus, p) = (f64::NEG_INFINITY, rate.as_f64());
-        let issue = raw.first().map(|one| one.issue());
+        let (issue, guesses) = (raw.first().map(|one| one.issue()), guesses(raw, horizon));
         let of_experts = issue.map(|issue| {
             let each = |evidence: &Evidence<'_>, guess: &Guess| (evidence.statements(guess, p), evidence.trust());
-            self.of_experts((raw, horizon), (&self.ranked, all), (issue, &[]), (recent, asked), each)
+            self.of_experts(&guesses, (&self.ranked, all), (issue, &[]), (recent, asked), each)
         });
-        let hours = guesses(raw, horizon).into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
+        let hours = guesses.into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
         let hours = hours.map(|(number, ((guess, own_residuals), all))| {
             let Guess { sum_gpus, total_gpus, deviation_gpus } = guess;
             let total_share = self.ranked.share;

@@ -6,7 +6,7 @@
 
 use super::residual::{WINDOW_HOURS, rank};
 use super::series::LEVELS;
-use crate::mixture::{Losses, Mixture, stored_numbers};
+use crate::mixture::{Losses, Mixture, stored_numbers, weighted_mean};
 use crate::scores::pinball;
 
 /// Experts on a quantile: corrected, as the model states it, the last value with its rises.
@@ -109,9 +109,9 @@ impl QuantileExperts {
         [Some(corrected), Some(stated), last]
     }
 
-    /// The quantile that is issued at a level.
-    pub fn mix(&self, level: usize, statements: &Statements) -> Option<f64> {
-        self.mixtures[level].mix(statements)
+    /// The weights that quantiles are issued by, at each level.
+    pub fn shares(&self) -> [Shares; LEVELS.len()] {
+        self.mixtures.each_ref().map(Shares::of)
     }
 
     /// The losses of one forecast in the usual ones, which are known better afterwards.
@@ -142,6 +142,25 @@ impl QuantileExperts {
         let (first, second) = weights.split_at(stored_numbers(EXPERTS));
         let mixtures = [Mixture::from_numbers(first)?, Mixture::from_numbers(second)?];
         (!rises_gpus.iter().any(|rise| rise.is_infinite())).then_some(Self { mixtures, rises_gpus })
+    }
+}
+
+/// Weights of the experts on one quantile, the same for all steps of a forecast: the last value alone may state nothing at some.
+pub struct Shares {
+    of_all: [f64; EXPERTS],
+    without_last: [f64; EXPERTS],
+}
+
+impl Shares {
+    fn of(mixture: &Mixture<EXPERTS>) -> Self {
+        let among = |statements| mixture.weights_among(statements).expect("weights are positive");
+        Self { of_all: among(&[Some(0.0); EXPERTS]), without_last: among(&[Some(0.0), Some(0.0), None]) }
+    }
+
+    /// The quantile that is issued.
+    pub fn mix(&self, statements: &Statements) -> f64 {
+        let [_, _, last] = statements;
+        weighted_mean(if last.is_some() { &self.of_all } else { &self.without_last }, statements)
     }
 }
 
@@ -212,7 +231,7 @@ mod tests {
             let all = mean(&[(&experts, &own)]);
             experts.learn(&own, &all, 1.0);
         }
-        let mixed = experts.mix(0, &[Some(9.0), Some(6.0), None]).unwrap();
+        let mixed = experts.shares()[0].mix(&[Some(9.0), Some(6.0), None]);
         assert!(mixed < 6.2, "{mixed}");
         let weights: Vec<f64> = experts.weights().collect();
         let back = QuantileExperts::from_numbers(&weights.try_into().unwrap(), experts.rises_gpus().to_vec()).unwrap();

@@ -219,9 +219,13 @@ impl SeriesState {
         ([q50, q90, q95].map(|quantile| quantile.max(0.0)), centre)
     }
 
-    /// The upper quantiles of the experts at step `number`, from 0.
-    fn statements(&self, number: usize, step: &StepForecast, of: &Inputs<'_>) -> [Statements; LEVELS.len()] {
-        let (corrected, _) = self.corrected(step, of.shared);
+    /// The upper quantiles of the experts at step `number`, from 0, whose `corrected` ones are known.
+    fn statements(
+        &self,
+        number: usize,
+        (step, corrected): (&StepForecast, [f64; 3]),
+        of: &Inputs<'_>,
+    ) -> [Statements; LEVELS.len()] {
         std::array::from_fn(|level| {
             let place = LEVELS[level].0;
             let of_model = [corrected[place], step.quantiles_gpus[place]];
@@ -232,24 +236,32 @@ impl SeriesState {
     /// Losses of the experts on its upper quantiles with a forecast, by the present state.
     pub fn losses(&self, lesson: &Lesson<'_>, of: &Inputs<'_>) -> QuantileLosses {
         let measured = (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
-        let one = |step: usize| (lesson.actual_gpus[step], self.statements(step, &lesson.steps[step], of));
+        let one = |step: usize| {
+            let forecast = &lesson.steps[step];
+            let (corrected, _) = self.corrected(forecast, of.shared);
+            (lesson.actual_gpus[step], self.statements(step, (forecast, corrected), of))
+        };
         losses(&measured.map(one).collect::<Vec<_>>())
     }
 
-    /// Step `number`, from 0, as it is issued.
-    pub fn correct(&self, number: usize, step: &StepForecast, of: &Inputs<'_>) -> StepForecast {
+    /// The steps of a forecast as they are issued.
+    pub fn correct(&self, steps: &[StepForecast], of: &Inputs<'_>) -> Vec<StepForecast> {
         let prior = ERROR_PRIOR_ISSUES * of.horizon.steps() as f64;
         let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
-        let (corrected, centre) = self.corrected(step, of.shared);
-        let statements = self.statements(number, step, of);
-        let upper = |level: usize| self.quantiles.mix(level, &statements[level]).unwrap_or(corrected[LEVELS[level].0]);
-        let [q50, q90, q95] = [corrected[0], upper(0), upper(1)].map(|quantile| self.snapped(quantile));
-        let q90 = q90.max(q50);
-        StepForecast {
-            mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
-            stddev_gpus: step.stddev_gpus,
-            quantiles_gpus: [q50, q90, q95.max(q90)],
-        }
+        let shares = self.quantiles.shares();
+        let one = |(number, step): (usize, &StepForecast)| {
+            let (corrected, centre) = self.corrected(step, of.shared);
+            let statements = self.statements(number, (step, corrected), of);
+            let upper = |level: usize| shares[level].mix(&statements[level]);
+            let [q50, q90, q95] = [corrected[0], upper(0), upper(1)].map(|quantile| self.snapped(quantile));
+            let q90 = q90.max(q50);
+            StepForecast {
+                mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
+                stddev_gpus: step.stddev_gpus,
+                quantiles_gpus: [q50, q90, q95.max(q90)],
+            }
+        };
+        steps.iter().enumerate().map(one).collect()
     }
 
     /// Where demand is whole GPUs its quantiles are, too: one in between is beaten by the next below, or else above.

@@ -63,6 +63,7 @@ impl TurnContext<'_> {
             Message::Snapshot(reply) => reply.keep(Ok(self.state.pool.snapshot())),
             Message::Tasks(query, reply) => reply.keep(Ok(views::tasks(self.state, query))),
             Message::Nodes(reply) => reply.keep(Ok(views::nodes(&self.state.pool))),
+            Message::Shares(reply) => reply.keep(Ok(views::shares(&mut self.state.pool))),
         }
     }
 

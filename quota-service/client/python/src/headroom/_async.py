@@ -329,6 +329,10 @@ class AsyncPool:
         path = f"/v1/pools/{self._paths.id}/nodes"
         return await self._client._answer(Call("GET", path, models.NodeViews, some(hours=hours)))
 
+    async def shares(self) -> models.ShareList:
+        """The organizations under fair shares of spot: the one that is served next first."""
+        return await self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/shares", models.ShareList))
+
     async def quotas(self, hours: int) -> AsyncIterator[models.QuotaAnswer]:
         """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.
 

@@ -329,6 +329,10 @@ class Pool:
         path = f"/v1/pools/{self._paths.id}/nodes"
         return self._client._answer(Call("GET", path, models.NodeViews, some(hours=hours)))
 
+    def shares(self) -> models.ShareList:
+        """The organizations under fair shares of spot: the one that is served next first."""
+        return self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/shares", models.ShareList))
+
     def quotas(self, hours: int) -> Iterator[models.QuotaAnswer]:
         """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.
 
