@@ -100,10 +100,10 @@ impl Shares {
         self.meter.organizations()
     }
 
-    /// The task that an organization waits for, as of the last ranks, and its GPUs.
-    pub(super) fn awaited_by(&self, organization: &Organization) -> Option<(TaskId, MilliGpus)> {
-        let awaited = self.ranked.iter().find(|one| one.organization == *organization)?.awaited.as_ref()?;
-        Some((awaited.task.clone(), awaited.asked))
+    /// The task that each organization waits for, as of the last ranks, and its GPUs.
+    pub(super) fn awaited(&self) -> BTreeMap<&Organization, (TaskId, MilliGpus)> {
+        let task = |one: &Awaited| (one.task.clone(), one.asked);
+        self.ranked.iter().filter_map(|one| Some((&one.organization, one.awaited.as_ref().map(task)?))).collect()
     }
 
     pub(super) fn hold(&mut self, organization: &Organization, milli: u64, now: UnixSeconds) {

@@ -18,7 +18,8 @@ pub struct Standing {
     pub held_milli: u64,
     /// GPUs that its waiting spot tasks ask for, those at rest left out.
     pub waiting_milli: u64,
-    /// Its part of all spot GPUs that are held now: the weighted max-min allocation by what each holds and waits for.
+    /// Its part of all spot GPUs that are held now: the weighted max-min allocation by what each holds and, where one of its tasks
+    /// could start, waits for.
     pub fair_milli: u64,
     /// The task that it waits for, and its GPUs: organizations above it leave room for that one.
     pub waits_for: Option<(TaskId, MilliGpus)>,
@@ -39,13 +40,17 @@ impl Pool {
         self.rank_now();
         let shares = self.shares.as_ref()?;
         let held: BTreeMap<&Organization, u64> = shares.organizations().collect();
-        let waiting = self.waiting_milli();
+        let (waiting, awaited) = (self.waiting_milli(), shares.awaited());
         let named = shares.weights().iter().map(|(organization, _)| organization);
         let all: BTreeSet<&Organization> = held.keys().chain(waiting.keys()).copied().chain(named).collect();
         let of = |map: &BTreeMap<&Organization, u64>, one: &Organization| map.get(one).copied().unwrap_or(0);
         let weight = |one: &Organization| shares.weights().of(one);
-        let demands: Vec<(u64, u32)> =
-            all.iter().map(|one| (of(&held, one).saturating_add(of(&waiting, one)), weight(one))).collect();
+        // As nothing is kept for tasks that could not start, they take no part either.
+        let demand = |one: &&Organization| {
+            let wanted = if awaited.contains_key(*one) { of(&waiting, one) } else { 0 };
+            (of(&held, one).saturating_add(wanted), weight(one))
+        };
+        let demands: Vec<(u64, u32)> = all.iter().map(demand).collect();
         let fair = max_min(held.values().sum(), &demands);
         let mut standings: Vec<(UseLevel, Standing)> = Vec::with_capacity(all.len());
         for (organization, fair_milli) in all.into_iter().zip(fair) {
@@ -57,7 +62,7 @@ impl Pool {
                 held_milli: of(&held, organization),
                 waiting_milli: of(&waiting, organization),
                 fair_milli,
-                waits_for: shares.awaited_by(organization),
+                waits_for: awaited.get(organization).cloned(),
             };
             standings.push((level, standing));
         }

@@ -31,6 +31,12 @@ fn an_organization_that_holds_more_than_its_part_borrows_from_those_that_wait() 
     assert_eq!((vision.weight, vision.waiting_milli, vision.fair_milli), (3, 8_000, 4_500));
     assert_eq!(vision.waits_for, Some((task("wide"), MilliGpus::from_gpus(4))), "8 h are not offered");
     assert_eq!((speech.fair_milli, speech.borrowed_milli(), &speech.waits_for), (1_500, 4_500, &None));
+    // More than half of the quota: nothing is kept for it, and it has no part.
+    pool.handle(at(20), &ask("whole", "music", 8, Some(1))).1.unwrap();
+    let with_whole = pool.standings().unwrap();
+    let [music, speech] = ["music", "speech"].map(|name| of(&with_whole, name));
+    assert_eq!((music.waiting_milli, music.fair_milli, &music.waits_for), (8_000, 0, &None));
+    assert_eq!(speech.borrowed_milli(), 4_500);
     assert_eq!(Pool::new(Policy::GFS, PoolRules::default()).standings(), None);
 }
 
