@@ -6,8 +6,9 @@ use vocab::{Reservation, ReservedWindow, SECONDS_PER_DAY, UnixSeconds, Weekday};
 
 /// The windows of a reservation that overlap `[from, to)`, in the order of time.
 ///
-/// A repetition begins at the same local time on each of its days, and lasts as long as the first window. A local time that comes
-/// twice is its first occurrence; one that never comes counts with the offset before the gap, as in RFC 5545.
+/// A repetition begins at the same local time on each of its days, and lasts as long as the first window, or until the next one begins: on
+/// a day of 23 hours, a window of 24 would meet it. A local time that comes twice is its first occurrence, except that the first window
+/// begins when it was asked for; one that never comes counts with the offset before the gap, as in RFC 5545.
 #[must_use]
 pub fn windows(of: &Reservation, zone: Tz, from: UnixSeconds, to: UnixSeconds) -> Vec<ReservedWindow> {
     let overlaps = |window: &ReservedWindow| window.from < to && from < window.to;
@@ -18,10 +19,20 @@ pub fn windows(of: &Reservation, zone: Tz, from: UnixSeconds, to: UnixSeconds) -
     // From the day before the first one that can overlap on: local days are not those of UTC.
     let skipped = (from.since_s(first.from) - lasts_s).div_euclid(SECONDS_PER_DAY) - 1;
     let days = (skipped.max(0)..).map_while(|number| begin.checked_add_days(Days::new(number.unsigned_abs())));
-    let begins = days.filter(|day| repeats.days.contains(&weekday(day.weekday()))).map(|day| instant(day, zone));
-    let is_before_end = |at: &UnixSeconds| *at < to && repeats.until.is_none_or(|until| *at < until);
-    let each = begins.take_while(is_before_end).filter(|at| *at >= first.from);
-    each.map(|at| ReservedWindow { from: at, to: at.plus_s(lasts_s), ..first.clone() }).filter(overlaps).collect()
+    let begin_on = |day: NaiveDateTime| {
+        let is_one = repeats.days.contains(&weekday(day.weekday()));
+        // Of a time that comes twice, the first window may begin at the second occurrence.
+        is_one.then(|| if day == begin { first.from } else { instant(day, zone) })
+    };
+    let is_before_end = |at: UnixSeconds| repeats.until.is_none_or(|until| at < until);
+    let begins = days.filter_map(|day| Some((begin_on(day)?, day.checked_add_days(Days::new(1)).and_then(begin_on))));
+    let each = begins.take_while(|(at, _)| *at < to && is_before_end(*at)).filter(|(at, _)| *at >= first.from);
+    let window = |(at, next): (UnixSeconds, Option<UnixSeconds>)| {
+        let end = at.plus_s(lasts_s);
+        let end = next.filter(|next| is_before_end(*next)).map_or(end, |next| end.min(next));
+        ReservedWindow { from: at, to: end, ..first.clone() }
+    };
+    each.map(window).filter(overlaps).collect()
 }
 
 /// Why a reservation does not fit the calendar of its cluster.
@@ -135,6 +146,29 @@ mod tests {
         );
         let twice = weekly("2026-10-18T02:30:00+02:00", "2026-10-18T03:30:00+02:00", &sundays, None);
         assert_eq!(begins(&twice, "2026-10-25T00:00:00Z", "2026-10-26T00:00:00Z"), ["2026-10-25T00:30:00Z"]);
+    }
+
+    #[test]
+    fn the_first_window_begins_when_it_was_asked_for_also_in_the_second_of_two_equal_hours() {
+        let sundays = [Weekday::Sunday];
+        let of = weekly("2026-10-25T02:30:00+01:00", "2026-10-25T02:45:00+01:00", &sundays, None);
+        let all = begins(&of, "2026-10-25T00:00:00Z", "2026-11-02T00:00:00Z");
+        assert_eq!(all, ["2026-10-25T01:30:00Z", "2026-11-01T01:30:00Z"]);
+    }
+
+    #[test]
+    fn windows_of_24_hours_follow_each_other_without_meeting_over_both_changes_of_the_clocks() {
+        for (from, to, day_s) in [
+            ("2026-03-28T00:00:00+01:00", "2026-03-29T00:00:00+01:00", 23 * 3_600),
+            ("2026-10-24T00:00:00+02:00", "2026-10-25T00:00:00+02:00", 24 * 3_600),
+        ] {
+            let of = weekly(from, to, &Weekday::ALL, None);
+            let all = windows(&of, BERLIN, at(from), at(from).plus_s(4 * 86_400));
+            assert!(all.windows(2).all(|two| two[0].to <= two[1].from), "{all:?}");
+            assert_eq!(all[1].to.since_s(all[1].from), day_s, "the day of the change");
+            let last = weekly(from, to, &Weekday::ALL, Some(to));
+            assert_eq!(windows(&last, BERLIN, at(from), at(to)).len(), 1);
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ from typing import Any
 REQUEST_LIMIT_S = 15.0
 #: The longest pause between two tries.
 LONGEST_PAUSE_S = 30.0
+#: Of a pause that an answer names: a proxy may name years.
+LONGEST_NAMED_S = 600.0
 #: How long a poll waits for another answer; the service cuts it to a minute.
 WAIT_S = 30
 
@@ -297,12 +299,14 @@ class Client:
             problem = json.loads(text)
         except ValueError:
             # A proxy in between speaks for itself.
+            problem = None
+        if not isinstance(problem, dict):
             problem = {"detail": text[:200]}
         if answer.code == 429 or answer.code >= 500:
             after = answer.headers.get("Retry-After", "")
-            raise Unavailable(
-                f"the service answers {answer.code}: {problem.get('detail', '')}", float(after) if after.isdigit() else None
-            )
+            is_number = after.isascii() and after.isdigit()
+            after_s = min(float(after), LONGEST_NAMED_S) if is_number else None
+            raise Unavailable(f"the service answers {answer.code}: {problem.get('detail', '')}", after_s)
         raise Refused(answer.code, problem)
 
 

@@ -67,7 +67,11 @@ header() {
 
 later() {
     wait_s=$(header retry-after)
-    case $wait_s in '' | *[!0-9]*) wait_s=$pause ;; esac
+    case $wait_s in
+        '' | *[!0-9]*) wait_s=$pause ;;
+        # Of what a proxy names, ten minutes are kept.
+        ????*) wait_s=600 ;;
+    esac
     echo "poll.sh: $1; again in $wait_s s" >&2
     sleep "$wait_s"
     pause=$((pause * 2))

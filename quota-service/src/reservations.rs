@@ -5,7 +5,7 @@ use datasets::Panel;
 use datasets::calendar::zone;
 use datasets::reservations::{Tz, windows};
 use forecaster::scores::actual_peak_gpus;
-use placement::windows::Windows;
+use placement::windows::{Windows, steps};
 use store::{ReservationRecord, Store, StoreError};
 use vocab::{
     HOURS_PER_WEEK, HorizonHours, HourStart, MilliGpus, PoolId, ReservedWindow, SECONDS_PER_DAY, SECONDS_PER_HOUR,
@@ -142,7 +142,7 @@ pub fn first_overlap(
     let end = added.iter().map(|window| window.to).max()?;
     let begin = added.iter().map(|window| window.from).min()?;
     let all: Vec<ReservedWindow> = others.into_iter().chain(added.iter().cloned()).collect();
-    let steps = placement::windows::steps(&all, &std::collections::BTreeMap::new(), begin, end);
+    let steps = steps(&Windows { all, ..Windows::default() }, begin, end);
     let over = steps.into_iter().find(|step| step.gpus_milli > capacity.milli())?;
     Some((over.at, MilliGpus::from_milli(over.gpus_milli).unwrap_or(MilliGpus::MAX)))
 }
@@ -150,7 +150,7 @@ pub fn first_overlap(
 /// The most GPUs that windows sell at one instant of `[from, until)`.
 #[must_use]
 pub fn most(windows: &[ReservedWindow], from: UnixSeconds, until: UnixSeconds) -> MilliGpus {
-    let steps = placement::windows::steps(windows, &std::collections::BTreeMap::new(), from, until);
+    let steps = steps(&Windows { all: windows.to_vec(), ..Windows::default() }, from, until);
     let milli = steps.into_iter().map(|step| step.gpus_milli).max().unwrap_or(0);
     MilliGpus::from_milli(milli).unwrap_or(MilliGpus::MAX)
 }

@@ -128,6 +128,7 @@ def places(client: Headroom, cluster: str, gpu_model: str) -> None:
     settings = pool.settings()
     changed = pool.put_settings(models.SettingsBody(**{**vars_of(settings), "grace_s": 45}))
     assert changed.grace_s == 45, changed
+    assert pool.shares().half_life_hours is None, pool.shares()
 
 
 def vars_of(settings: models.SettingsBody) -> dict[str, object]:

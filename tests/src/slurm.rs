@@ -142,24 +142,22 @@ impl Slurm {
     fn clean(&self) {
         // A test that failed may have left it as it stood.
         self.pause_accounting(false);
-        let _ = self.try_run("scancel", &["--quiet", "--full", "--state=PENDING"]);
-        let _ = self.try_run("scancel", &["--quiet", "--full"]);
-        let _ =
-            self.try_run("bash", &["-c", "squeue --noheader --format=%A | xargs --no-run-if-empty scancel --quiet"]);
-        let start = Instant::now();
-        while !self.try_run("squeue", &["--noheader"]).unwrap_or_default().trim().is_empty()
-            && start.elapsed() < PATIENCE
-        {
-            std::thread::sleep(Duration::from_millis(100));
+        let jobs = || self.try_run("squeue", &["--noheader"]).unwrap_or_default();
+        if !jobs().trim().is_empty() {
+            // Waiting ones first: they would start where others end.
+            let _ = self.try_run("scancel", &["--quiet", "--full", "--state=PENDING"]);
+            let _ = self.try_run("scancel", &["--quiet", "--full"]);
+            let _ = self
+                .try_run("bash", &["-c", "squeue --noheader --format=%A | xargs --no-run-if-empty scancel --quiet"]);
+            let start = Instant::now();
+            while !jobs().trim().is_empty() && start.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(100));
+            }
         }
         let none = "GrpTRES=gres/gpu=-1,gres/gpu:a100=-1,gres/gpu:h100=-1";
-        for qos in ["spot1h", "spot4h"] {
-            let _ = self
-                .try_run("sacctmgr", &["-i", "modify", "qos", qos, "set", none, "preemptexempttime=0", "gracetime=0"]);
-        }
-        for account in ["spot", "spot-4h"] {
-            let _ = self.try_run("sacctmgr", &["-i", "modify", "account", account, "set", none]);
-        }
+        let free = ["set", none, "preemptexempttime=0", "gracetime=0"];
+        let _ = self.try_run("sacctmgr", &[&["-i", "modify", "qos", "spot1h,spot4h"], &free[..]].concat());
+        let _ = self.try_run("sacctmgr", &[&["-i", "modify", "account", "spot,spot-4h"], &free[..2]].concat());
         let _ = std::fs::remove_file(self.folder.path().join("quota"));
     }
 

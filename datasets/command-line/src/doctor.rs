@@ -162,9 +162,23 @@ pub fn span(seconds: i64) -> String {
     }
 }
 
+/// When something of this age was: `9 min ago`. A moment that is still to come is the mark of two clocks that differ.
+#[must_use]
+pub fn ago(age_s: i64) -> String {
+    match age_s {
+        0.. => format!("{} ago", span(age_s)),
+        _ => format!("{} ahead of the clock of this machine", span(age_s.saturating_neg())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_still_to_come_is_ahead_of_this_clock_and_not_a_negative_time_ago() {
+        assert_eq!([540, 0, -540].map(ago), ["9 min ago", "0 s ago", "9 min ahead of the clock of this machine"]);
+    }
 
     fn report() -> Report {
         Report::of(vec![

@@ -10,7 +10,7 @@ mod output;
 mod value;
 
 pub use config::{BadValue, Config, ConfigError, Entry, Places, Settings, closest, read_toml};
-pub use doctor::{Check, Report, Status, span};
+pub use doctor::{Check, Report, Status, ago, span};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};

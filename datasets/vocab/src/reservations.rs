@@ -22,6 +22,12 @@ impl ReservedWindow {
     pub fn is_open(&self, now: UnixSeconds) -> bool {
         self.from <= now && now < self.to
     }
+
+    /// Whether it is open, or its notice of so many seconds has begun.
+    #[must_use]
+    pub fn has_begun(&self, now: UnixSeconds, notice_s: i64) -> bool {
+        self.from.plus_s(-notice_s) <= now && now < self.to
+    }
 }
 
 /// The number of a reservation.

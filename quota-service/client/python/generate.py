@@ -41,6 +41,7 @@ ROOTS = [
     "QuotaHistory",
     "RunList",
     "SettingsBody",
+    "ShareList",
     "StartAnswer",
     "StartQuestion",
     "StatementAnswer",

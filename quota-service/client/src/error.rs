@@ -63,17 +63,23 @@ fn known(names: &[String]) -> String {
 /// Text of a foreign answer that an error shows, in characters.
 const SHOWN: usize = 200;
 
+/// The begin of a foreign answer. It may be printed on a terminal, which obeys control characters.
+fn shown(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    text.chars().take(SHOWN).map(|one| if one.is_control() { ' ' } else { one }).collect()
+}
+
 impl ClientError {
     /// Of an answer that is no success.
     pub(crate) fn refused(url: String, status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let problem = serde_json::from_slice::<Problem>(body).ok().map(Box::new);
-        let detail = match &problem {
-            Some(problem) => {
+        let detail = problem.as_ref().map_or_else(
+            || shown(body),
+            |problem| {
                 let fields = problem.errors.iter().take(LISTED).map(|one| format!("; {}: {}", one.pointer, one.detail));
                 format!("{}{}{}", problem.detail, known(&problem.known), fields.collect::<String>())
-            }
-            None => String::from_utf8_lossy(body).chars().take(SHOWN).collect(),
-        };
+            },
+        );
         Self::Refused { url, status: status.as_u16(), detail, problem, retry_after }
     }
 

@@ -191,7 +191,13 @@ impl Client {
         let opening = async {
             let response = self.open(asked).await?;
             if response.status().is_success() {
-                return Ok(response.into_body());
+                let kind =
+                    response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
+                if kind.starts_with("text/event-stream") {
+                    return Ok(response.into_body());
+                }
+                // A page of something else: it ends, and would be asked for again without an end.
+                return Err(self.foreign(asked.path, format!("expected text/event-stream, found {kind}")));
             }
             Err(self.refusal(asked.path, &self.whole(asked.path, response).await?))
         };

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
+/// The longest that is kept of those that an answer names: a proxy may name years, and a number that no clock holds.
+const LONGEST_NAMED: Duration = Duration::from_mins(10);
 
 /// Pauses of 1, 2, 4 and at most 30 seconds, each shortened at random by up to 30 %, so that clients do not all come back at once.
 #[derive(Debug)]
@@ -19,11 +21,11 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// The next pause; `named` is the one that the service asks for.
+    /// The next pause; `named` is the one that the service asks for, of which ten minutes are kept.
     pub fn next(&mut self, named: Option<Duration>) -> Duration {
         let pause = self.next;
         self.next = (2 * pause).min(LONGEST);
-        named.unwrap_or_else(|| pause.mul_f64(0.7 + 0.3 * share()))
+        named.map_or_else(|| pause.mul_f64(0.7 + 0.3 * share()), |named| named.min(LONGEST_NAMED))
     }
 }
 
@@ -45,5 +47,6 @@ mod tests {
             assert!((0.7 * expected_s..=expected_s).contains(&pause_s), "{pause_s} of {expected_s}");
         }
         assert_eq!(pauses.next(Some(Duration::from_secs(7))), Duration::from_secs(7));
+        assert_eq!(pauses.next(Some(Duration::from_secs(u64::MAX))), LONGEST_NAMED);
     }
 }

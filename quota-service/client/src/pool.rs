@@ -8,9 +8,9 @@ use crate::url::{Path, encoded};
 use hyper::Method;
 use wire::{
     Explanation, ForecastAnswer, NodeBody, NodeList, NodeViews, OutcomeBatch, OutcomeReceipt, PoolList, PoolStateBody,
-    PoolStateReceipt, PriceList, PriceQuestion, PromiseReport, QuotaAnswer, QuotaHistory, SettingsBody, StartAnswer,
-    StartQuestion, StatementAnswer, TaskAnswer, TaskBody, TaskExplanation, TaskList, TaskStatusBody, UsageBatch,
-    UsageReceipt, WhatIfAnswer,
+    PoolStateReceipt, PriceList, PriceQuestion, PromiseReport, QuotaAnswer, QuotaHistory, SettingsBody, ShareList,
+    StartAnswer, StartQuestion, StatementAnswer, TaskAnswer, TaskBody, TaskExplanation, TaskList, TaskStatusBody,
+    UsageBatch, UsageReceipt, WhatIfAnswer,
 };
 
 /// A pool of a service.
@@ -264,5 +264,10 @@ impl Pool {
     /// `GET /v1/pools/{id}/nodes` with their hours.
     pub async fn node_views(&self, hours: Option<u32>) -> Result<NodeViews, ClientError> {
         self.client.get(Path::new(self.of_pool("/nodes")).with_some("hours", hours).as_str()).await
+    }
+
+    /// `GET /v1/pools/{id}/shares`: organizations under fair shares of spot.
+    pub async fn shares(&self) -> Result<ShareList, ClientError> {
+        self.client.get(&self.of_pool("/shares")).await
     }
 }

@@ -166,3 +166,18 @@ async fn events_go_on_after_the_last_one_when_the_stream_breaks_off() {
     let received = received.lock().unwrap();
     assert!(received[0].contains("last-event-id: 6.1") && received[1].contains("last-event-id: 8.0"), "{received:?}");
 }
+
+#[tokio::test]
+async fn a_page_in_place_of_a_stream_of_events_is_no_quota_service() {
+    let page = response("200 OK", "content-type: text/html\r\n", "<html>sign in</html>");
+    let (url, _) = answering(vec![page]).await;
+    let fault = client(&url, 0).pool("earth", "A100").events(None).next().await.unwrap_err();
+    assert!(!fault.is_transient() && fault.to_string().contains("text/html"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_pause_that_no_clock_holds_is_no_panic() {
+    let busy = response("503 Service Unavailable", "retry-after: 18446744073709551615\r\n", "proxy");
+    let (url, _) = answering(vec![busy]).await;
+    assert!(client(&url, 30).pools().await.unwrap_err().is_transient());
+}

@@ -3,7 +3,7 @@
 use crate::client::{Headroom, HeadroomError};
 use crate::clock;
 use crate::values::HeadroomUrl;
-use command_line::{Check, span};
+use command_line::{Check, ago};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, GpuModel, UnixSeconds};
 use wire::{PoolList, PoolSummary, StageBody};
@@ -126,7 +126,7 @@ fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
         let why = pool.no_quota.as_deref().unwrap_or("none was computed");
         return Check::fail(name, format!("there is none: {why}"), "run quota-service doctor: it prints the cause");
     };
-    let found = format!("{stage}, computed {} ago", span(now.since_s(computed)));
+    let found = format!("{stage}, computed {}", ago(now.since_s(computed)));
     match stage {
         StageBody::Fresh => Check::ok(name, found),
         StageBody::Stale => Check::warn(name, found, "run quota-service doctor: it prints the cause"),

@@ -320,7 +320,12 @@ pub fn exceeded(
 
 /// GPUs over all pods. A sum beyond the range of an amount fits on no pool, and counts as the largest amount.
 pub(crate) fn asked(gang: &Gang) -> MilliGpus {
-    let milli = u64::from(gang.pod.gpus.milli()) * u64::from(gang.pods);
+    asked_by(&gang.pod, gang.pods)
+}
+
+/// As [`asked`], of so many pods.
+pub(crate) fn asked_by(pod: &PodRequest, pods: u32) -> MilliGpus {
+    let milli = u64::from(pod.gpus.milli()) * u64::from(pods);
     MilliGpus::from_milli(milli).unwrap_or(MilliGpus::from_gpus(u32::MAX))
 }
 

@@ -258,6 +258,28 @@ impl UseMeter {
     }
 }
 
+/// The weighted max-min allocation of an amount to demands, each with its weight, in their order: none gets more than it
+/// demands, and more for one would take from one that has no more per unit of weight. Rounded down, to one unit each.
+#[must_use]
+pub fn max_min(amount: u64, demands: &[(u64, u32)]) -> Vec<u64> {
+    let mut by_need: Vec<usize> = (0..demands.len()).collect();
+    // Below 2^96: an amount of 64 bits times a weight of 32.
+    let need = |one: usize, weighed_by: usize| u128::from(demands[one].0) * u128::from(demands[weighed_by].1);
+    by_need.sort_by(|one, other| need(*one, *other).cmp(&need(*other, *one)).then(one.cmp(other)));
+    let mut left = amount;
+    let mut weights: u128 = demands.iter().map(|(_, weight)| u128::from(*weight)).sum();
+    let mut given = vec![0; demands.len()];
+    for number in by_need {
+        let (demand, weight) = (demands[number].0, u128::from(demands[number].1));
+        let part = (u128::from(left) * weight).checked_div(weights).unwrap_or(0);
+        // At most what is left, since a weight is a part of the weights.
+        given[number] = demand.min(u64::try_from(part).unwrap_or(u64::MAX));
+        left -= given[number];
+        weights -= weight;
+    }
+    given
+}
+
 /// The use of organizations in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UseParts {

@@ -2,7 +2,7 @@
 //!
 //! A promise never reaches into a window: of the capacity, promises that last into it leave the GPUs of the window.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HorizonHours, MilliGpus, Organization, ReservedWindow, UnixSeconds};
 
 /// The windows of a pool, and their use.
@@ -14,6 +14,8 @@ pub struct Windows {
     pub used: BTreeMap<Organization, MilliGpus>,
     /// Seconds for which a quota may be used after it was cut: a promise given then reaches as much further.
     pub valid_s: i64,
+    /// Seconds before its begin from which a window needs its GPUs: spot at will gets notice then.
+    pub notice_s: i64,
 }
 
 /// GPUs that are sold ahead within the hours of a promise.
@@ -46,40 +48,49 @@ impl Windows {
         offered.iter().map(|hours| (*hours, self.within(now, now.plus_s(hours.seconds() + self.valid_s)))).collect()
     }
 
-    /// The most that windows have at one instant of `[now, until)`.
+    /// The most that windows have at one instant of `[now, until)`, and of the notice after it: one that ends as another one begins leaves it
+    /// its GPUs.
     #[must_use]
     pub fn within(&self, now: UnixSeconds, until: UnixSeconds) -> Sold {
-        let steps = steps(&self.all, &self.used, now, until);
+        let steps = steps(self, now, until.plus_s(self.notice_s));
         let most = |of: fn(&Step) -> u64| amount(steps.iter().map(of).max().unwrap_or(0));
         let sold = Sold { gpus: most(|step| step.gpus_milli), unused: most(|step| step.unused_milli) };
         debug_assert!(sold.unused <= sold.gpus, "no more is unused than there is: {sold:?}");
         sold
     }
 
-    /// GPUs of windows that are open now and that their organizations do not use.
+    /// GPUs of windows that are open now, or whose notice has begun, and that their organizations do not use: the most at one instant until the
+    /// notice is over. What an organization uses now counts towards each of its windows in turn.
     #[must_use]
     pub fn unused(&self, now: UnixSeconds) -> MilliGpus {
-        self.within(now, now.plus_s(1)).unused
+        let begun = self.all.iter().filter(|one| one.has_begun(now, self.notice_s));
+        let instants: BTreeSet<UnixSeconds> = begun.clone().map(|one| one.from.max(now)).collect();
+        let unused_at = |at: UnixSeconds| {
+            let mut milli: BTreeMap<&Organization, u64> = BTreeMap::new();
+            for window in begun.clone().filter(|one| one.is_open(at)) {
+                let sum = milli.entry(&window.organization).or_default();
+                *sum = sum.saturating_add(window.gpus.milli());
+            }
+            let used = |of: &Organization| self.used.get(of).map_or(0, |used| used.milli());
+            milli.into_iter().fold(0_u64, |sum, (of, milli)| sum.saturating_add(milli.saturating_sub(used(of))))
+        };
+        amount(instants.into_iter().map(unused_at).max().unwrap_or(0))
     }
 }
 
-/// The sums of `windows` over `[now, until)`, in the order of time: an entry for each change. What an organization uses now counts
-/// towards its windows that are open now, the first one first.
+/// The sums of windows over `[now, until)`, in the order of time: an entry for each change. What an organization uses now counts
+/// towards its windows that are open now, or whose notice has begun, the first one first.
 #[must_use]
-pub fn steps(
-    windows: &[ReservedWindow],
-    used: &BTreeMap<Organization, MilliGpus>,
-    now: UnixSeconds,
-    until: UnixSeconds,
-) -> Vec<Step> {
-    let mut reached: Vec<&ReservedWindow> = windows.iter().filter(|one| one.from < until && now < one.to).collect();
+pub fn steps(windows: &Windows, now: UnixSeconds, until: UnixSeconds) -> Vec<Step> {
+    let Windows { all, used, notice_s, .. } = windows;
+    let mut reached: Vec<&ReservedWindow> = all.iter().filter(|one| one.from < until && now < one.to).collect();
     reached.sort_unstable();
     let mut left: BTreeMap<&Organization, u64> = used.iter().map(|(of, gpus)| (of, gpus.milli())).collect();
     let mut changes: BTreeMap<UnixSeconds, (i128, i128)> = BTreeMap::new();
     for window in reached {
         let gpus = window.gpus.milli();
         let mut in_use = 0;
-        if window.is_open(now)
+        if window.has_begun(now, *notice_s)
             && let Some(left) = left.get_mut(&window.organization)
         {
             in_use = gpus.min(*left);
@@ -136,10 +147,32 @@ mod tests {
     fn use_of_an_organization_counts_toward_its_open_windows_alone() {
         let used = BTreeMap::from([(Organization::parse("a").unwrap(), MilliGpus::from_gpus(6))]);
         let all = vec![window("a", 8, 10, 12), window("b", 4, 10, 12), window("a", 8, 13, 14)];
-        let windows = Windows { all, used, valid_s: 0 };
+        let windows = Windows { all, used, ..Windows::default() };
         assert_eq!(within(&windows, 10, 11), (12, 6));
         assert_eq!(within(&windows, 10, 14), (12, 8), "the next window of it is unused");
         assert_eq!(windows.unused(UnixSeconds::new(10 * 3_600)), MilliGpus::from_gpus(6));
+    }
+
+    #[test]
+    fn windows_that_follow_each_other_need_no_more_than_one_of_them_in_the_notice() {
+        let all = vec![window("a", 8, 10, 12), window("b", 6, 12, 13)];
+        let windows = Windows { all, notice_s: 1_800, ..Windows::default() };
+        assert_eq!(within(&windows, 8, 20), (8, 8));
+        let unused_at = |windows: &Windows, seconds: i64| windows.unused(UnixSeconds::new(seconds)).milli() / 1_000;
+        assert_eq!(
+            [34_199, 34_200, 42_000].map(|at| unused_at(&windows, at)),
+            [0, 8, 8],
+            "the notice of the first begins at 34,200"
+        );
+        let used = BTreeMap::from([(Organization::parse("a").unwrap(), MilliGpus::from_gpus(8))]);
+        let windows = Windows { used, ..windows };
+        assert_eq!(
+            [41_399, 41_400].map(|at| unused_at(&windows, at)),
+            [0, 6],
+            "the notice of the second begins at 41,400"
+        );
+        let all = vec![window("a", 8, 10, 12), window("a", 8, 12, 14)];
+        assert_eq!(unused_at(&Windows { all, ..windows }, 42_000), 0, "its tasks run on from one window into the next");
     }
 
     #[test]

@@ -51,9 +51,17 @@ impl Webhook {
     /// # Errors
     /// The URL is no `http://HOST…` or `https://HOST…`.
     pub fn unsigned(url: &str) -> Result<Self, String> {
-        let parsed: Uri = url.parse().map_err(|fault| format!("{url:?} is no URL: {fault}"))?;
-        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
-            return Err(format!("{url:?}: write http://HOST:PORT/PATH or https://HOST:PORT/PATH"));
+        // The URL of a chat is a secret: no message repeats it.
+        let expected = "write http://HOST:PORT/PATH or https://HOST:PORT/PATH";
+        let parsed: Uri = url.parse().map_err(|fault| format!("it is no URL ({fault}): {expected}"))?;
+        let scheme = parsed.scheme_str();
+        if !matches!(scheme, Some("http" | "https")) || parsed.host().is_none_or(str::is_empty) {
+            let found =
+                scheme.map_or_else(|| "it has no scheme".to_owned(), |scheme| format!("its scheme is {scheme}"));
+            return Err(format!("{found}: {expected}"));
+        }
+        if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(format!("it names a user, which would not be sent: {expected}"));
         }
         Ok(Self { url: parsed, secret: None, tls: None })
     }
@@ -141,10 +149,16 @@ mod tests {
         for (url, secret, why) in [
             ("ftp://example.org/x", "0123456789abcdef", "or https://HOST:PORT/PATH"),
             ("example.org", "0123456789abcdef", "write http://HOST:PORT/PATH"),
+            ("http://example.org/services/x y", "0123456789abcdef", "write http://HOST:PORT/PATH"),
+            ("http://user:password@example.org/x", "0123456789abcdef", "it names a user"),
             ("http://example.org", "short", "has 5 bytes"),
         ] {
             let refused = Webhook::new(url, secret.as_bytes()).err().unwrap();
             assert!(refused.contains(why), "{refused}");
+            assert!(
+                !refused.contains("example.org") && !refused.contains("services"),
+                "the URL is a secret: {refused}"
+            );
         }
     }
 }

@@ -41,7 +41,8 @@ impl FromStr for OptionalUrl {
         if text.is_empty() {
             return Ok(Self(None));
         }
-        let uri = text.parse().map_err(|fault| format!("{text:?} is no URL: {fault}; write http://HOST:PORT"))?;
+        // The URL of a chat is a secret: no message repeats it.
+        let uri = text.parse().map_err(|fault| format!("it is no URL: {fault}; write http://HOST:PORT"))?;
         Ok(Self(Some((uri, text.to_owned()))))
     }
 }
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_wrong_setting_is_refused_and_never_replaced_by_a_default() {
-        assert!(read::<OptionalUrl>("http://a b").starts_with("refused: \"http://a b\" is no URL"));
+        assert!(read::<OptionalUrl>("http://a b").starts_with("refused: it is no URL"));
         assert!(read::<StartAt>("yesterday").contains("write a time with its offset"));
         assert!(read::<WebhookFormat>("discord").contains("write json, slack or teams"));
         assert!(read::<EventKinds>("evictions").contains("expected one of `started`, `evicted`"));

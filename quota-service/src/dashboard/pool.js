@@ -13,6 +13,7 @@ import { poolLink } from "./pools.js";
 import { promisesSection } from "./promises.js";
 import { reservationsSection } from "./reservations.js";
 import { notice } from "./section.js";
+import { sharesSection } from "./shares.js";
 import { tasksSection } from "./tasks.js";
 import { whatIfSection } from "./whatif.js";
 
@@ -61,9 +62,9 @@ function parts(pool, state) {
   const [overrides, whatIf] = [overridesSection(pool, state), whatIfSection(pool, state)];
   const reservations = reservationsSection(pool, state);
   const [kept, promises] = [keptSection(pool), promisesSection(pool)];
-  const [nodes, tasks] = [nodesSection(pool), tasksSection(pool)];
+  const [nodes, tasks, shares] = [nodesSection(pool), tasksSection(pool), sharesSection(pool)];
   const events = eventsSection(pool);
-  return { quota, demand, kept, promises, history, eta, nodes, tasks, events, reservations, overrides, whatIf };
+  return { quota, demand, kept, promises, history, eta, nodes, tasks, shares, events, reservations, overrides, whatIf };
 }
 
 /** The page `#/pool/CLUSTER:GPU_MODEL`. */

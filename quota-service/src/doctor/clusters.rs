@@ -1,6 +1,6 @@
 //! Each cluster: its usage, its calendar, its model.
 
-use super::{Check, SECONDS_PER_DAY, span};
+use super::{Check, SECONDS_PER_DAY, ago};
 use crate::refresh::own_calendar;
 use datasets::Calendar;
 use forecaster::Predict;
@@ -103,7 +103,7 @@ fn usage(cluster: &ClusterName, recorded: &Recorded, now: UnixSeconds) -> Vec<Ch
         return vec![Check::fail(label, found, ingest)];
     };
     let end = newest.plus_hours(1).instant();
-    let found = format!("the newest hour ended {} ago", span(now.since_s(end)));
+    let found = format!("the newest hour ended {}", ago(now.since_s(end)));
     if usage_is_missing(end, now) {
         return vec![Check::fail(label, format!("{found}: no quota is computed from that"), ingest)];
     }
@@ -159,7 +159,7 @@ async fn run(
     };
     let age_s = now.since_s(run.facts.data_until.instant());
     let (id, model, horizon) = (run.id, &run.facts.model, trained.horizon());
-    let found = format!("{id}, {model}, {horizon} ahead, learned until {} ago", span(age_s));
+    let found = format!("{id}, {model}, {horizon} ahead, learned until {}", ago(age_s));
     let check = if age_s > RUN_WARN_DAYS * SECONDS_PER_DAY {
         Check::warn(label, found, format!("{train}, or set retrain = \"weekly\""))
     } else {

@@ -16,7 +16,7 @@ mod machine;
 mod pools;
 mod prometheus;
 
-pub use command_line::{Check, Status, span};
+pub use command_line::{Check, Status, ago, span};
 
 use crate::args::DoctorFlags;
 use crate::clock::Clock;

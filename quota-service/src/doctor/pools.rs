@@ -1,7 +1,7 @@
 //! Checks of each pool: supply, settings, quotas and eta.
 
 use super::clusters::FoundPool;
-use super::{Check, span};
+use super::{Check, ago};
 use crate::clock::Clock;
 use crate::config::Config;
 
@@ -68,7 +68,7 @@ async fn supplied(
     Ok(match supply(&known, &settings.pool, now) {
         Ok(supply) => {
             let found = format!("{} GPUs, by {}", supply.capacity, supply.capacity_source.as_str().replace('_', " "));
-            let reported = as_of.map(|at| Check::ok(state, format!("reported {} ago", span(now.since_s(at)))));
+            let reported = as_of.map(|at| Check::ok(state, format!("reported {}", ago(now.since_s(at)))));
             std::iter::once(Check::ok(capacity, found)).chain(reported).collect()
         }
         Err(fault @ (Unknown::OldState { .. } | Unknown::FutureState { .. })) => {
@@ -110,7 +110,7 @@ async fn quota(store: &dyn Store, id: &PoolId, config: &Config, now: UnixSeconds
         return Ok(Check::warn(label, "no quota is computed yet", next_step(store, &id.cluster).await?));
     };
     let (stage, _) = stage(oldest, now);
-    let found = format!("{}, computed {} ago", stage.as_str(), span(now.since_s(oldest)));
+    let found = format!("{}, computed {}", stage.as_str(), ago(now.since_s(oldest)));
     let fix = format!(
         "start quota-service; if it runs, ask for the reason: curl 'http://{}/v1/quota/explain?cluster={}&gpu_model={}&hours=1'",
         config.listen, id.cluster, id.gpu_model

@@ -1,7 +1,7 @@
 //! Calls to the writer of a pool. Each call has an answer of its own type, and the way back for it.
 
 use super::error::EngineError;
-use super::views::{NodeUse, TaskCounts, TaskQuery};
+use super::views::{NodeUse, Shares, TaskCounts, TaskQuery};
 use crate::settings::PlacementSettings;
 use accounts::{Day, DayAccounts};
 use placement::Limit;
@@ -63,6 +63,10 @@ pub struct ListTasks(pub TaskQuery);
 /// The nodes, and what is allocated on each.
 #[derive(Debug, Clone, Copy)]
 pub struct ListNodes;
+
+/// How organizations stand under fair shares of spot.
+#[derive(Debug, Clone, Copy)]
+pub struct ListShares;
 
 /// The pool to cut quota from, if Headroom places it, or if it is undecided and has had tasks.
 #[derive(Debug, Clone, Copy)]
@@ -204,6 +208,7 @@ pub enum Message {
     Snapshot(Reply<Snapshot>),
     Tasks(TaskQuery, Reply<TaskPage>),
     Nodes(Reply<Vec<NodeUse>>),
+    Shares(Reply<Option<Shares>>),
     State(Reply<Option<Box<Placed>>>),
     Accounts(Reply<Accounted>),
     Facts(Box<ReadFacts>, Reply<Box<Facts>>),
@@ -237,6 +242,7 @@ impl Queued {
             Message::Snapshot(reply) => reply.send(),
             Message::Tasks(_, reply) => reply.send(),
             Message::Nodes(reply) => reply.send(),
+            Message::Shares(reply) => reply.send(),
             Message::State(reply) => reply.send(),
             Message::Accounts(reply) => reply.send(),
             Message::Facts(_, reply) => reply.send(),
@@ -251,6 +257,7 @@ impl Queued {
             Message::Snapshot(reply) => reply.refuse(fault),
             Message::Tasks(_, reply) => reply.refuse(fault),
             Message::Nodes(reply) => reply.refuse(fault),
+            Message::Shares(reply) => reply.refuse(fault),
             Message::State(reply) => reply.refuse(fault),
             Message::Accounts(reply) => reply.refuse(fault),
             Message::Facts(_, reply) => reply.refuse(fault),
@@ -312,6 +319,14 @@ impl Call for ListNodes {
 
     fn message(self, reply: Reply<Vec<NodeUse>>) -> Message {
         Message::Nodes(reply)
+    }
+}
+
+impl Call for ListShares {
+    type Answer = Option<Shares>;
+
+    fn message(self, reply: Reply<Option<Shares>>) -> Message {
+        Message::Shares(reply)
     }
 }
 

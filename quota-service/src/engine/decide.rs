@@ -63,6 +63,7 @@ impl TurnContext<'_> {
             Message::Snapshot(reply) => reply.keep(Ok(self.state.pool.snapshot())),
             Message::Tasks(query, reply) => reply.keep(Ok(views::tasks(self.state, query))),
             Message::Nodes(reply) => reply.keep(Ok(views::nodes(&self.state.pool))),
+            Message::Shares(reply) => reply.keep(Ok(views::shares(&mut self.state.pool))),
         }
     }
 
@@ -385,7 +386,10 @@ fn stands(record: &TaskRecord, detail: &TaskDetail) -> ReasonBody {
         (TaskStatus::Running, Some(run)) => {
             let promise = if run.guarantee.is_some() { ", inside its guarantee" } else { "" };
             let lent = if run.lent.is_empty() { String::new() } else { format!(" and {} lent ones", run.lent.len()) };
-            ("placed", format!("running on {} places{lent} since {}{promise}", run.places.len(), run.since))
+            (
+                "placed",
+                format!("running on {}{lent} since {}{promise}", vocab::count(run.places.len(), "place"), run.since),
+            )
         }
         (status, _) => (status.as_str(), format!("{} since {}", status.as_str(), record.updated)),
     };

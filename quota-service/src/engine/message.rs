@@ -4,6 +4,9 @@ use crate::config::WebhookFormat;
 use serde_json::{Value, json};
 use wire::{EventBody, EventKindBody, StartSpanBody};
 
+/// Nodes that a sentence names: chats refuse long messages, and a refused one would hold up those behind it.
+const NODES_NAMED: usize = 12;
+
 /// The body of an event.
 pub fn body(event: &EventBody, format: WebhookFormat) -> Vec<u8> {
     let body = match format {
@@ -51,13 +54,22 @@ fn sentence(event: &EventBody) -> String {
         }
         EventKindBody::EtaMoved => moved(task, event.start.as_ref()),
     };
-    let nodes = if event.nodes.is_empty() { String::new() } else { format!(" on {}", event.nodes.join(", ")) };
+    let nodes = on(&event.nodes);
     let until = match (&event.deadline, event.kind) {
         (Some(at), EventKindBody::Evicted | EventKindBody::Shrunk) => format!("; it may save its work until {at}"),
         (Some(at), _) => format!("; its GPUs are free at {at}"),
         (None, _) => String::new(),
     };
     format!("{}:{} {}: {what}{nodes}{until}", event.cluster, event.gpu_model, event.at)
+}
+
+fn on(nodes: &[String]) -> String {
+    let named = nodes.iter().take(NODES_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match nodes.len() {
+        0 => named,
+        count if count > NODES_NAMED => format!(" on {named} and {}", vocab::count(count - NODES_NAMED, "more node")),
+        _ => format!(" on {named}"),
+    }
 }
 
 /// Where the start of a waiting task has moved.
@@ -111,6 +123,15 @@ mod tests {
         ] {
             assert_eq!(sentence(&read(event)), format!("earth:A100 2026-01-05T10:00:00Z: {expected}"));
         }
+    }
+
+    #[test]
+    fn a_sentence_names_a_dozen_nodes_and_counts_the_others() {
+        let nodes: Vec<String> = (1..=3_000).map(|number| format!("rack-17-node-{number}")).collect();
+        let event =
+            format!(r#""kind": "started", "task": "train", "nodes": {}"#, serde_json::to_string(&nodes).unwrap());
+        let sentence = sentence(&read(&event));
+        assert!(sentence.ends_with("rack-17-node-11, rack-17-node-12 and 2988 more nodes"), "{sentence}");
     }
 
     #[test]

@@ -18,14 +18,14 @@ mod windows;
 mod writer;
 
 pub use call::{
-    Accounted, Call, Decided, Explain, Facts, ListNodes, ListTasks, Order, Placed, ReadAccounts, ReadFacts, SoldBy,
-    TakeSnapshot, TaskCall, TaskPage,
+    Accounted, Call, Decided, Explain, Facts, ListNodes, ListShares, ListTasks, Order, Placed, ReadAccounts, ReadFacts,
+    SoldBy, TakeSnapshot, TaskCall, TaskPage,
 };
 pub use error::EngineError;
 pub use events::{Cursor, events_after};
 pub use record::answer;
 pub use state::{Rebuilt, rebuild};
-pub use views::{NodeUse, TaskCounts, TaskQuery};
+pub use views::{NodeUse, Shares, TaskCounts, TaskQuery};
 pub use webhook::Webhook;
 
 use crate::core::Core;

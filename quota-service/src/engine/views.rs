@@ -4,7 +4,8 @@ use super::call::TaskPage;
 use super::record;
 use super::state::State;
 use placement::fleet::NodeState;
-use placement::pool::Pool;
+use placement::pool::{Pool, Standing};
+use placement::shares::ShareSettings;
 use std::cmp::Reverse;
 use store::TaskStatus;
 use vocab::{MilliGpus, NodeId, Organization, TaskClass, TaskId};
@@ -88,6 +89,21 @@ pub fn nodes(pool: &Pool) -> Vec<NodeUse> {
     let mut nodes: Vec<_> = pool.fleet().nodes().iter().filter(|node| !node.is_gone).map(view).collect();
     nodes.sort_by(|one, other| one.node.cmp(&other.node));
     nodes
+}
+
+/// The fair shares of a pool that keeps them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shares {
+    pub settings: ShareSettings,
+    /// The organization that is served next first.
+    pub standings: Vec<Standing>,
+}
+
+/// How organizations stand; `None` where the pool keeps no shares.
+#[must_use]
+pub fn shares(pool: &mut Pool) -> Option<Shares> {
+    let settings = pool.policy().shares?;
+    pool.standings().map(|standings| Shares { settings, standings })
 }
 
 /// Waiting tasks in the order of the default policy's queue, or running tasks by name.

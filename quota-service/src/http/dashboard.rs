@@ -39,7 +39,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 30] = files![
+const SOURCES: [Source; 31] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -63,6 +63,7 @@ const SOURCES: [Source; 30] = files![
     "reservations.js", SCRIPT, "reservations.js";
     "runs.js", SCRIPT, "runs.js";
     "section.js", SCRIPT, "section.js";
+    "shares.js", SCRIPT, "shares.js";
     "statement.js", SCRIPT, "statement.js";
     "story.js", SCRIPT, "story.js";
     "tasks.js", SCRIPT, "tasks.js";

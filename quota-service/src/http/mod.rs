@@ -27,6 +27,7 @@ mod refusals;
 mod reports;
 mod reservations;
 mod routes;
+mod shares;
 mod starts;
 mod statement;
 mod stream;

@@ -6,7 +6,7 @@
 
 use super::{
     audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, reservations,
-    starts, statement, stream, tasks, usage,
+    shares, starts, statement, stream, tasks, usage,
 };
 use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
@@ -163,6 +163,7 @@ pub static ROUTES: &[Route] = &[
     write(Delete, "/v1/reservations/{id}", Admin,  InHandler, Any).by(|| routes!(reservations::delete)),
     read("/v1/pools",                Read,    InHandler,      Any,     ReadLimit).by(|| routes!(pools::list)),
     read("/v1/pools/{id}/nodes",     Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(reports::nodes)),
+    read("/v1/pools/{id}/shares",    Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(shares::list)),
     read("/v1/pools/{id}/snapshot",  Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(pools::snapshot)),
     read("/v1/pools/{id}/state",     Read,    PoolInPath,     Refused, ReadLimit).by(|| routes!(pools::get_state)),
     write(Put, "/v1/pools/{id}/state",     Report, PoolInPath, Refused).by(|| routes!(pools::put_state)),

@@ -76,10 +76,21 @@ async fn asked(
 /// Starts the writer of a pool, where it does not run: the first task of a pool meets the quotas that were computed before it came.
 pub(super) async fn begun(renewals: &Renewals, pool: &PoolId) -> Result<(), EngineError> {
     if !renewals.engine.is_running(pool) {
-        renewals.engine.ask(pool, Order::Pass).await?;
+        match renewals.engine.ask(pool, Order::Pass).await {
+            // To register nodes would be of no use.
+            Err(EngineError::UnknownPool) if is_placed_outside(renewals, pool).await? => {
+                return Err(EngineError::PlacedOutside);
+            }
+            passed => passed?,
+        }
         limits::push_to(renewals, pool).await;
     }
     Ok(())
+}
+
+async fn is_placed_outside(renewals: &Renewals, pool: &PoolId) -> Result<bool, EngineError> {
+    let placement = renewals.core.store.placement(pool).await?;
+    Ok(placement.is_some_and(|placement| placement.placed_by == PlacedBy::External))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -71,8 +71,8 @@ impl Market<'_> {
 
     fn price(&self, request: &Request, starts_now: bool) -> Result<PriceBody, EngineError> {
         let (kind, now) = (Kind::of(request), self.facts.at());
-        let Ends { forecast, ends } = self.ends(request, 0)?;
-        let starts = if starts_now { Starts::now() } else { forecast.starts };
+        let Ends { forecast, ends, started_at_once } = self.ends(request, 0)?;
+        let (starts, ends) = if starts_now { (Starts::now(), started_at_once) } else { (forecast.starts, ends) };
         let start = answer::body(&starts, now);
         let Deadline { at, probability } = self.wanted.deadline.unwrap_or(Deadline { at: now, probability: 0.9 });
         let by_s = at.since_s(now);

@@ -87,6 +87,8 @@ pub struct Ends {
     /// Its end, from the facts on: after its last run, where it is evicted; [`HORIZON_S`] stands for all that come later, and for
     /// all where its run time is not stated.
     pub ends: Starts,
+    /// The same of a task that is known to start as it is submitted.
+    pub started_at_once: Starts,
 }
 
 /// The jobs of a pool, and the calibration of the forecasts of their starts.
@@ -164,7 +166,11 @@ impl StartExpert {
                 if *end >= f64::from(HORIZON_S) { *end } else { start + after_s + end - raw }
             });
         let ends = Starts::of(late.map(|end| end.min(f64::from(HORIZON_S))).collect())?;
-        Some(Ends { forecast, ends })
+        // A future places nobody at its first instant. To a tenth of a second: its clock has no more digits.
+        let after_start = |end: f64, raw: f64| after_s + ((end - raw) * 10.0).round() / 10.0;
+        let ran =
+            times.iter().map(|(raw, end)| if *end >= f64::from(HORIZON_S) { *end } else { after_start(*end, *raw) });
+        Some(Ends { forecast, ends, started_at_once: Starts::of(ran.collect())? })
     }
 
     /// Has a forecast of a waiting task held against its start.

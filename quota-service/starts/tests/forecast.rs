@@ -122,6 +122,9 @@ fn a_task_ends_as_long_after_its_start_as_it_runs_and_one_that_is_submitted_late
     let ends = expert.ends(&facts, &ask, 7).unwrap();
     assert!(ends.forecast.starts.quantile_s(0.95) <= 60.0);
     assert!((7_200.0..7_600.0).contains(&ends.ends.quantile_s(0.5)), "{}", ends.ends.quantile_s(0.5));
+    let at_once = [0.05, 0.95].map(|level| ends.started_at_once.quantile_s(level));
+    assert!(at_once.iter().all(|end| (end - 7_200.0).abs() < 0.1), "HP is not evicted: {at_once:?}");
+    assert_eq!(ends.started_at_once.probability_by(7_200.0), 1.0);
     ask.after_s = 3_600;
     let later = expert.ends(&facts, &ask, 7).unwrap();
     assert!((10_800.0..11_300.0).contains(&later.ends.quantile_s(0.5)), "{}", later.ends.quantile_s(0.5));

@@ -102,7 +102,7 @@ pub use reports::{
     PromiseReport, PromiseServed, PromiseWorst, PromotionBody, RunBody, RunList, ServedBounds, ServedExtreme, TaskList,
 };
 pub use reservations::{RepeatsBody, ReservationBody, ReservationList, ReservationRequest, ReservedWindowBody};
-pub use shares::{SharesBody, UseRecord};
+pub use shares::{ShareList, ShareStanding, ShareTask, SharesBody, UseRecord};
 pub use snapshot::{
     DeferralRecord, EvictionRecord, LevelRecord, NodeRecord, RunEndRecord, RunRecord, SnapshotRecord, WaitingRecord,
     WorkloadRecord,

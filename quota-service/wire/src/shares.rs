@@ -2,11 +2,12 @@
 
 use crate::FieldFault;
 use crate::fault::Place;
+use placement::pool::Standing;
 use placement::shares::{ShareSettings, UseParts, WeightFault, Weights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vocab::Organization;
+use vocab::{MilliGpus, Organization, TaskId};
 
 /// Fair shares of spot among organizations: those with the least decayed GPU time per unit of weight are served first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -75,6 +76,69 @@ impl UseRecord {
         let one = |(name, counts): (&String, &u64)| Ok((place.name(name, name, Organization::parse)?, *counts));
         let counts = self.counts.iter().map(one).collect::<Result<_, FieldFault>>()?;
         Ok(UseParts { settings: Some(ShareSettings { half_life_hours: self.half_life_hours }), counts })
+    }
+}
+
+/// `GET /v1/pools/{id}/shares`: how organizations stand under the fair shares of spot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ShareList {
+    /// The cluster.
+    pub cluster: String,
+    /// The GPU model.
+    pub gpu_model: String,
+    /// Hours after which GPU time counts half; null where the pool keeps no shares.
+    pub half_life_hours: Option<u32>,
+    /// Organizations with use that still counts, with spot that waits, or with a weight: the one that is served next first.
+    pub organizations: Vec<ShareStanding>,
+}
+
+/// An organization under fair shares of spot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ShareStanding {
+    /// The organization.
+    pub organization: String,
+    /// Its weight; 1 where the settings name none.
+    pub weight: u32,
+    /// Decayed spot GPU hours, and an hour of the GPUs that it holds, per unit of weight. The lowest level is served first.
+    pub level_gpu_hours: f64,
+    /// Spot GPUs that it holds, those on loan left out.
+    pub spot_gpus: f64,
+    /// GPUs that its waiting spot tasks ask for, those at rest left out.
+    pub waiting_gpus: f64,
+    /// Its part of the spot GPUs that all hold now: weighted max-min by what each holds and waits for.
+    pub fair_gpus: f64,
+    /// GPUs that it holds beyond its part. Others get them back as its tasks and guarantees end.
+    pub borrowed_gpus: f64,
+    /// The task that organizations above it leave room for; null where none of its tasks could start.
+    pub waits_for: Option<ShareTask>,
+}
+
+/// A task that its organization waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ShareTask {
+    /// The task.
+    pub task: String,
+    /// GPUs that it asks for.
+    pub gpus: f64,
+}
+
+const MILLI_PER_GPU: f64 = MilliGpus::PER_GPU as f64;
+const MILLI_GPU_S_PER_GPU_HOUR: f64 = MILLI_PER_GPU * vocab::SECONDS_PER_HOUR as f64;
+
+impl From<&Standing> for ShareStanding {
+    fn from(of: &Standing) -> Self {
+        let gpus = |milli: u64| milli as f64 / MILLI_PER_GPU;
+        let task = |(task, gpus): &(TaskId, MilliGpus)| ShareTask { task: task.to_string(), gpus: gpus.as_gpus() };
+        Self {
+            organization: of.organization.to_string(),
+            weight: of.weight,
+            level_gpu_hours: of.level_milli_gpu_s as f64 / MILLI_GPU_S_PER_GPU_HOUR,
+            spot_gpus: gpus(of.held_milli),
+            waiting_gpus: gpus(of.waiting_milli),
+            fair_gpus: gpus(of.fair_milli),
+            borrowed_gpus: gpus(of.borrowed_milli()),
+            waits_for: of.waits_for.as_ref().map(task),
+        }
     }
 }
 

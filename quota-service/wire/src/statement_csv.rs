@@ -135,7 +135,7 @@ impl StatementAnswer {
                 (
                     "spot-guaranteed",
                     line.gpu_hours.guaranteed,
-                    charges.map(|charges| charges.guaranteed - charges.credit),
+                    charges.map(|charges| to_micros(charges.guaranteed - charges.credit)),
                 ),
                 ("spot-at-will", line.gpu_hours.at_will, charges.map(|charges| charges.at_will)),
                 ("handover", line.gpu_hours.handover, None),
@@ -174,6 +174,11 @@ fn charged(charges: Option<&ChargesBody>) -> [String; 5] {
     [hp, guaranteed, at_will, credit, total].map(f64::to_string)
 }
 
+/// An amount of money to the millionth, as charges are: a difference of two has digits behind it that are nobody's.
+fn to_micros(amount: f64) -> f64 {
+    (amount * 1e6).round() / 1e6
+}
+
 /// Hours of a row of OpenCost: its statements are by day.
 const HOURS_OF_A_DAY: f64 = 24.0;
 
@@ -196,7 +201,7 @@ mod tests {
 
     fn answer() -> StatementAnswer {
         let gpu_hours = GpuHoursBody { hp: 12.0, guaranteed: 6.5, ..GpuHoursBody::default() };
-        let charges = ChargesBody { hp: 30.0, guaranteed: 7.8, at_will: 0.0, credit: 0.3, total: 37.5 };
+        let charges = ChargesBody { hp: 30.0, guaranteed: 7.8, at_will: 0.0, credit: 0.9, total: 36.9 };
         let line = StatementLine {
             day: Some("2026-11-25".to_owned()),
             cluster: "demo".to_owned(),
@@ -261,7 +266,7 @@ mod tests {
         assert_eq!((line["organization"].as_str(), line["guaranteed_gpu_hours"].as_str()), ("vision, speech", "6.5"));
         assert_eq!(
             (line["total_charge"].as_str(), line["currency"].as_str(), line["evictions"].as_str()),
-            ("37.5", "EUR", "0")
+            ("36.9", "EUR", "0")
         );
         assert_eq!((idle["organization"].as_str(), idle["capacity_gpu_hours"].as_str()), ("__idle__", "24"));
         assert_eq!((idle["idle_cost"].as_str(), idle["hp_gpu_hours"].as_str()), ("5.5", ""));
@@ -272,10 +277,11 @@ mod tests {
     fn rows_of_opencost_add_up_to_the_charges_and_the_gpu_hours() {
         let rows = read(&answer().to_csv(StatementTable::OpenCost));
         let sum = |column: &str| rows.iter().map(|row| row[column].parse::<f64>().unwrap()).sum::<f64>();
-        assert_eq!((sum("GPUHours"), sum("TotalCost")), (24.0, 37.5 + 5.5));
+        assert_eq!((sum("GPUHours"), sum("TotalCost")), (24.0, 36.9 + 5.5));
         assert!((sum("GPUs") - 1.0).abs() < 1e-9);
         let kinds: Vec<_> = rows.iter().map(|row| row["ControllerKind"].as_str()).collect();
         assert_eq!(kinds, ["hp", "spot-guaranteed", "idle"]);
+        assert_eq!(rows[1]["TotalCost"], "6.9", "7.8 less 0.9 is no 6.9 in binary numbers");
         assert_eq!((rows[2]["Namespace"].as_str(), rows[0]["Date"].as_str()), ("__idle__", "2026-11-25"));
     }
 }

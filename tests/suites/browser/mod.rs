@@ -1,5 +1,6 @@
 //! The dashboard as people use it, in a browser. Where none is installed, the tests say so and pass.
 
+mod ahead;
 mod driver;
 mod first;
 mod kept;
@@ -18,6 +19,7 @@ use tests::{Backend, Listening, TestDatabase, fresh_database, promote};
 use vocab::{CapacityRow, GpuModel, HourStart, MilliGpus, Organization, SeriesId, UsageRow};
 
 const POOL: &str = "#/pool/demo%3AA100";
+const OF_POOL: &str = "cluster=demo&gpu_model=A100";
 /// Names may hold anything; these would do harm if they were taken for markup.
 const MARKUP_MODEL: &str = "<i>B200</i>";
 const MARKUP_ORGANIZATION: &str = "<img src=x onerror=alert(1)>";

@@ -4,8 +4,6 @@ use super::driver::{ENTER, RIGHT, SHIFT, TAB};
 use super::*;
 use tests::program;
 
-const OF_POOL: &str = "cluster=demo&gpu_model=A100";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn pools_are_shown_as_the_service_has_them() {
     let Some(opened) = Opened::new().await else { return };

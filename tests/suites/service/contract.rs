@@ -7,7 +7,7 @@ use tests::on_both_databases;
 on_both_databases![every_documented_route_is_served_and_its_answers_have_the_documented_fields];
 
 /// Answers whose fields are compared with their schema.
-const ANSWERS: [(&str, &str); 15] = [
+const ANSWERS: [(&str, &str); 16] = [
     ("QuotaAnswer", "/quota?cluster=demo&gpu_model=A100&hours=4"),
     ("Explanation", "/v1/quota/explain?cluster=demo&gpu_model=A100&hours=4"),
     ("ForecastAnswer", "/v1/forecast?cluster=demo&gpu_model=A100"),
@@ -19,6 +19,7 @@ const ANSWERS: [(&str, &str); 15] = [
     ("ReservationList", "/v1/reservations?cluster=demo&gpu_model=A100&past=true"),
     ("OverrideList", "/v1/overrides?cluster=demo&gpu_model=A100&past=true"),
     ("NodeViews", "/v1/pools/demo:A100/nodes?hours=2"),
+    ("ShareList", "/v1/pools/demo:A100/shares"),
     ("TaskList", "/v1/tasks?cluster=demo&gpu_model=A100&status=waiting"),
     ("SettingsBody", "/v1/pools/demo:A100/settings"),
     ("StatementAnswer", "/v1/statement?by=day"),

@@ -6,15 +6,15 @@ use tests::{Listening, Ran, program, program_with};
 use vocab::UnixSeconds;
 
 /// A service with two nodes, its tokens and prices.
-struct Served {
-    service: Listening,
+pub(super) struct Served {
+    pub service: Listening,
     _prepared: Prepared,
-    admin: String,
+    pub admin: String,
     read: String,
 }
 
 impl Served {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let prepared = prepare();
         let (admin, read) = (prepared.token("admin"), prepared.token("read"));
         let prices = prepared.folder.path().join("prices.toml");
@@ -49,7 +49,7 @@ impl Served {
         program("headroom", &[arguments, &of].concat())
     }
 
-    fn text(&self, arguments: &[&str]) -> String {
+    pub fn text(&self, arguments: &[&str]) -> String {
         self.run(arguments).ok().stdout
     }
 

@@ -3,6 +3,7 @@
 mod command;
 mod mcp;
 mod python;
+mod shares;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -3,10 +3,28 @@
 use super::Entry;
 use figment::value::Value;
 
-/// A value as text; no password of a database is shown.
+/// A value as text; no password of a database is shown, and no path of a webhook, which suffices to post to a chat.
 pub fn text(key: &str, value: &Value) -> String {
     let text = value.as_str().map_or_else(|| serde_json::to_string(value).unwrap_or_default(), str::to_owned);
-    if key == "database" { without_password(&text) } else { text }
+    match key {
+        "database" => without_password(&text),
+        "webhook_url" | "notice_webhook_url" => without_path(&text),
+        _ => text,
+    }
+}
+
+/// Scheme and host alone.
+fn without_path(url: &str) -> String {
+    if url.is_empty() {
+        return String::new();
+    }
+    let Some((scheme, rest)) = url.split_once("://") else { return "***".to_owned() };
+    let Some(end) = rest.find(['/', '?', '#']).filter(|end| rest.get(end + 1..).is_some_and(|path| !path.is_empty()))
+    else {
+        return without_password(url);
+    };
+    let (host, separator) = (&rest[..end], &rest[end..=end]);
+    without_password(&format!("{scheme}://{host}{separator}***"))
 }
 
 /// A password may hold an @ of its own, and stand among the parameters, too.
@@ -44,6 +62,20 @@ pub fn print(entries: &[Entry], with_origin: bool, json: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_webhook_scheme_and_host_alone_are_shown() {
+        for (url, expected) in [
+            ("https://hooks.slack.com/services/T0/B0/secret", "https://hooks.slack.com/***"),
+            ("https://prod.logic.azure.com?sig=secret", "https://prod.logic.azure.com?***"),
+            ("http://u:secret@127.0.0.1:9/hook", "http://u:***@127.0.0.1:9/***"),
+            ("http://127.0.0.1:9/", "http://127.0.0.1:9/"),
+            ("hooks.slack.com/services/secret", "***"),
+        ] {
+            assert_eq!(text("webhook_url", &Value::from(url)), expected);
+        }
+        assert_eq!(text("webhook_url", &Value::from("")), "");
+    }
 
     #[test]
     fn no_password_of_a_database_is_shown_wherever_it_stands() {

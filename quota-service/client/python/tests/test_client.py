@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import itertools
 import json
+import pickle
 import tempfile
 import unittest
 import unittest.mock
@@ -99,6 +100,15 @@ class Retries(unittest.TestCase):
             served.client(patience_s=60).pool("earth", "A100").submit(organization="vision", pods=0)
         self.assertEqual((raised.exception.code, len(served.requests)), ("bad-body", 1))
 
+    def test_errors_and_answers_go_from_process_to_process(self) -> None:
+        refusal = headroom.Refused(400, decode(models.Problem, problem(400, "bad-body")))
+        again = pickle.loads(pickle.dumps(refusal))
+        self.assertEqual((again.status, again.code, str(again)), (400, "bad-body", str(refusal)))
+        away = pickle.loads(pickle.dumps(headroom.Unavailable("busy", 7.0)))
+        self.assertEqual((away.detail, away.retry_after_s), ("busy", 7.0))
+        quota = decode(models.QuotaAnswer, QUOTA)
+        self.assertEqual(pickle.loads(pickle.dumps(quota)), quota)
+
     def test_a_submission_that_is_sent_again_has_the_same_drawn_id(self) -> None:
         served = Served(httpx.ReadTimeout("late"), busy(), httpx.Response(404, json=problem(404, "no-nodes")))
         with self.assertRaises(headroom.Refused), unittest.mock.patch("headroom._sync.time.sleep"):
@@ -118,6 +128,30 @@ class Retries(unittest.TestCase):
         with self.assertRaisesRegex(headroom.Refused, "403 : a proxy"):
             Served(httpx.Response(403, text="a proxy")).client().pools()
 
+    def test_an_answer_that_cannot_be_read_is_something_else(self) -> None:
+        unreadable = httpx.Response(200, content=b"[" * 200_000)
+        for response in (unreadable, httpx.DecodingError("not gzip")):
+            with self.assertRaises(headroom.Foreign):
+                Served(response).client().pools()
+
+    def test_a_pause_that_no_clock_holds_is_a_service_that_is_away(self) -> None:
+        for after in ("9" * 400, "soon"):
+            with self.assertRaises(headroom.Unavailable):
+                Served(busy(after)).client(patience_s=0.5).pools()
+        paused: list[float] = []
+        served = Served(busy("9" * 400), httpx.Response(200, json=QUOTA))
+        with unittest.mock.patch("headroom._sync.time.sleep", paused.append):
+            next(served.client().pool("earth", "A100").quotas(4))
+        self.assertEqual(paused, [600.0])
+
+    def test_settings_that_no_request_could_be_sent_with_are_refused(self) -> None:
+        for url in ("headroom:8080", "http://", "http://127.0.0.1:99999", "http://a b", "ftp://headroom"):
+            with self.assertRaisesRegex(ValueError, "write http://HOST:PORT"):
+                Headroom(url)
+        for token in ("two\nlines", "two words", "tökén"):
+            with self.assertRaisesRegex(ValueError, "expected one token"):
+                Served().client(token=token, patience_s=60).pools()
+
     def test_the_file_of_the_token_is_read_for_each_request(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "token"
@@ -128,8 +162,6 @@ class Retries(unittest.TestCase):
                 client.pools()
         sent = [request.headers["authorization"] for request in served.requests]
         self.assertEqual(sent, ["Bearer first", "Bearer second"])
-        with self.assertRaisesRegex(ValueError, "write http://HOST:PORT"):
-            Headroom("headroom:8080")
 
 
 class Streams(unittest.TestCase):
@@ -151,13 +183,21 @@ class Streams(unittest.TestCase):
         def stream(*ids: str) -> httpx.Response:
             rows = ({"id": one, "kind": "started", "cluster": "e", "gpu_model": "A", "at": "2026-01-05T10:00:00Z"} for one in ids)
             text = "".join(f"id: {row['id']}\nevent: started\ndata: {json.dumps(row)}\n\n: alive\n\n" for row in rows)
-            return httpx.Response(200, content=(text[at : at + 7].encode() for at in range(0, len(text), 7)))
+            parts = (text[at : at + 7].encode() for at in range(0, len(text), 7))
+            return httpx.Response(200, content=parts, headers={"content-type": "text/event-stream"})
 
         served = Served(stream("7.0", "8.0"), stream("9.0"))
         with unittest.mock.patch("headroom._sync.time.sleep"):
             events = list(itertools.islice(served.client().pool("e", "A").events(after="6.1"), 3))
         self.assertEqual([event.id for event in events], ["7.0", "8.0", "9.0"])
         self.assertEqual([request.headers["last-event-id"] for request in served.requests], ["6.1", "8.0"])
+
+    def test_a_page_in_place_of_a_stream_of_events_is_named(self) -> None:
+        page = httpx.Response(200, text="<html>sign in</html>", headers={"content-type": "text/html"})
+        bad = httpx.Response(200, content=b"data: {}\n\n", headers={"content-type": "text/event-stream"})
+        for response in (page, bad):
+            with self.assertRaises(headroom.Foreign):
+                next(Served(response).client().pool("e", "A").events())
 
 
 class Codec(unittest.TestCase):

@@ -28,8 +28,28 @@ pub struct Quota {
 #[serde(deny_unknown_fields)]
 pub struct Why {
     pub task: Option<String>,
-    #[serde(default = "one")]
-    pub hours: u8,
+    pub hours: Option<u8>,
+}
+
+/// The subject of the tool `why`.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WhyQuestion {
+    Task(String),
+    Quota { hours: u8 },
+}
+
+impl Why {
+    /// A task alone, or a quota.
+    pub fn question(self) -> Result<WhyQuestion, ErrorData> {
+        match (self.task, self.hours) {
+            (Some(_), Some(_)) => {
+                let detail = "arguments: expected `task` alone, or `hours` of the quota that is explained";
+                Err(ErrorData::invalid_params(detail, None))
+            }
+            (Some(task), None) => Ok(WhyQuestion::Task(task)),
+            (None, hours) => Ok(WhyQuestion::Quota { hours: hours.unwrap_or_else(one) }),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,4 +169,17 @@ pub fn pool(arguments: &mut JsonObject) -> Result<OfPool, ErrorData> {
 pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ErrorData> {
     serde_json::from_value(Value::Object(arguments))
         .map_err(|fault| ErrorData::invalid_params(format!("arguments: {fault}"), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_for_a_task_and_for_a_quota_at_once_is_refused() {
+        let why = |task: Option<&str>, hours| Why { task: task.map(str::to_owned), hours }.question();
+        assert_eq!(why(Some("t"), None).unwrap(), WhyQuestion::Task("t".to_owned()));
+        assert_eq!(why(None, None).unwrap(), WhyQuestion::Quota { hours: 1 });
+        assert!(why(Some("t"), Some(4)).unwrap_err().message.contains("`task` alone"));
+    }
 }

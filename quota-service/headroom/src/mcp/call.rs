@@ -48,9 +48,9 @@ async fn called(server: &Server, name: &str, mut arguments: JsonObject) -> Resul
             let arguments::Quota { hours } = arguments::read(arguments)?;
             good(&pool.quota(hours).await?)
         }
-        "why" => match arguments::read(arguments)? {
-            arguments::Why { task: Some(task), .. } => good(&pool.explain_task(&task).await?),
-            arguments::Why { task: None, hours } => good(&pool.explain(hours).await?),
+        "why" => match arguments::read::<arguments::Why>(arguments)?.question()? {
+            arguments::WhyQuestion::Task(task) => good(&pool.explain_task(&task).await?),
+            arguments::WhyQuestion::Quota { hours } => good(&pool.explain(hours).await?),
         },
         "when" => when(server, &pool, arguments::read(arguments)?).await?,
         "what_if" => {

@@ -59,7 +59,7 @@ impl Pool {
 
     pub(super) fn apply_now(&mut self, fact: &Fact, then: &mut Consequences) -> Result<(), Fault> {
         self.reservations.change(fact);
-        self.nodes_change(fact);
+        self.shares_change(fact);
         match fact {
             Fact::NodeAdded { node, gpus, cpu_milli, memory_mib, topology } => {
                 self.fleet.add_laid_out(node.clone(), *gpus, (*cpu_milli, *memory_mib), topology.clone())?;
@@ -120,6 +120,9 @@ impl Pool {
     pub(super) fn freed(&mut self, who: Stale) {
         self.stale = self.stale.max(who);
         self.reservations.forget();
+        if let Some(shares) = &mut self.shares {
+            shares.has_room_again();
+        }
         self.grow_at = Some(self.now);
     }
 

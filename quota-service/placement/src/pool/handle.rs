@@ -18,7 +18,6 @@ impl Pool {
         self.reserve();
         let before = self.now;
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
-        self.rank_now();
         self.renew(&mut report);
         self.observe();
         let submitted = self.is_new_alone(command);
@@ -95,7 +94,8 @@ impl Pool {
             && request.gang.class == TaskClass::Spot
             && self.shares.is_some()
         {
-            self.freed(Stale::Spot);
+            // It is tried in its turn. It makes no room: what was refused before is refused again.
+            self.stale = self.stale.max(Stale::Spot);
         }
         report.facts.push(fact);
         Ok(())
@@ -105,6 +105,9 @@ impl Pool {
     fn renew(&mut self, report: &mut Report) {
         let ended: Vec<(TaskId, HorizonHours)> =
             report.consequences.ends.iter().map(|end| (end.task.clone(), end.hours)).collect();
+        if !ended.is_empty() {
+            self.rank_now();
+        }
         for (task, hours) in ended {
             let Some(request) = self.requests.get(&task).map(|admitted| &admitted.request) else { continue };
             let (gang, organization) = (request.core(), request.organization.clone());

@@ -15,6 +15,7 @@ mod reserve;
 mod resize;
 mod shares;
 mod snapshot;
+mod standing;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use facts::{
 pub use queue::Key as QueueKey;
 pub use reserve::Reservation;
 pub use snapshot::{Snapshot, SnapshotNode, SnapshotRun, SnapshotSpec};
+pub use standing::Standing;
 pub use state::WaitReason;
 pub use windows::Beside;
 

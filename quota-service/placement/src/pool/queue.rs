@@ -13,10 +13,12 @@ use vocab::{HorizonHours, Organization, TaskClass, TaskId, UnixSeconds};
 pub struct Shape {
     /// Class of the task.
     pub class: TaskClass,
-    pod: PodRequest,
+    /// The request of each pod.
+    pub pod: PodRequest,
     /// Those without which it does not run.
-    pods: u32,
-    hours: Option<HorizonHours>,
+    pub pods: u32,
+    /// The guarantee that it asks for.
+    pub hours: Option<HorizonHours>,
     /// Those that it asks for.
     asked_pods: u32,
     /// Whether it may evict nobody yet.
@@ -177,9 +179,14 @@ impl Queue {
     }
 
     /// The first spot task of each shape of an organization, in the order of the policy.
-    pub fn heads_of(&self, organization: &Organization) -> impl Iterator<Item = (Head, Shape)> {
+    pub fn heads_of(&self, organization: &Organization) -> impl Iterator<Item = (&TaskId, &Shape)> {
         let groups = self.of.as_ref().and_then(|of| of.get(organization));
-        groups.into_iter().flat_map(|groups| groups.0.values()).flat_map(heads)
+        groups.into_iter().flat_map(|groups| groups.0.values()).flat_map(|group| {
+            let mut heads: Vec<(&Head, &Shape)> =
+                group.iter().filter_map(|(shape, tasks)| Some((tasks.first()?, shape))).collect();
+            heads.sort_unstable();
+            heads.into_iter().map(|((_, task), shape)| (task, shape))
+        })
     }
 
     /// Tasks of a class that are tried, neither at rest nor put off: since when each waits, the one that waits longest first.

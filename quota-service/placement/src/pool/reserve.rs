@@ -105,6 +105,11 @@ impl Pool {
             "a reservation is of a waiting task"
         );
         debug_assert!(heads.is_sorted_by_key(|head| head.class), "reservations of HP come first");
+        if before != self.reservations.heads
+            && let Some(shares) = &mut self.shares
+        {
+            shares.has_room_again();
+        }
         if before.iter().any(|head| !self.reservations.heads.contains(head)) {
             self.stale = Stale::All;
         }

@@ -3,11 +3,14 @@
 //!
 //! An organization waits for one task: the first, in the order of the policy, that the pool could hold and that asks for
 //! no more of its quota than a task with a reservation may. A request that cannot start keeps nothing from others.
-//! Ranks are no facts: they follow from the queue, the runs and the decayed use.
+//! Ranks are no facts: they follow from the queue, the runs and the decayed use. They are made again where one of these has
+//! changed; where only time has passed, levels alone.
+
+mod turns;
 
 use super::queue::Shape;
-use super::{Fact, Pool, Report, Request, Stale};
-use crate::decide::{Limit, Refusal, asked, exceeded};
+use super::{Fact, Pool, Request, Stale};
+use crate::decide::{Limit, Refusal, asked, asked_by, exceeded};
 use crate::fleet::{Gang, PodRequest, Running, Wish};
 use crate::policy::Admission;
 use crate::shares::{AboveFairShare, UseLevel, UseMeter, UseParts, Weights};
@@ -54,14 +57,53 @@ pub(super) struct Shares {
     weights: Arc<Weights>,
     /// The lowest level first.
     ranked: Vec<Ranked>,
+    /// When the ranks were made, and after which change; none before the first.
+    made: Option<(UnixSeconds, u64)>,
+    /// Changes of the pool that ranks may depend on.
+    changes: u64,
     idle_milli: u64,
     could_hold: BTreeMap<(PodRequest, u32), bool>,
+    /// Of tasks that ask for the same none fits where one does not, until there is room again: a start takes room and gives none.
+    refused: BTreeSet<Shape>,
+    /// Whether a task that might start was left out for those below its organization: only then does another order matter.
+    is_held_back: bool,
 }
 
 impl Shares {
     pub(super) fn new(meter: UseMeter) -> Self {
-        let (weights, ranked, could_hold) = (Arc::default(), Vec::new(), BTreeMap::new());
-        Self { meter, weights, ranked, idle_milli: 0, could_hold }
+        Self {
+            meter,
+            weights: Arc::default(),
+            ranked: Vec::new(),
+            made: None,
+            changes: 0,
+            idle_milli: 0,
+            could_hold: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            // Unknown after a restart.
+            is_held_back: true,
+        }
+    }
+
+    /// A task that was refused may fit now.
+    pub(super) fn has_room_again(&mut self) {
+        self.refused.clear();
+        self.changes += 1;
+    }
+
+    pub(super) fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// Organizations with use that counts, and the thousandths of a GPU that each holds.
+    pub(super) fn organizations(&self) -> impl Iterator<Item = (&Organization, u64)> {
+        self.meter.organizations()
+    }
+
+    /// The task that an organization waits for, as of the last ranks, and its GPUs.
+    pub(super) fn awaited_by(&self, organization: &Organization) -> Option<(TaskId, MilliGpus)> {
+        let awaited = self.ranked.iter().find(|one| one.organization == *organization)?.awaited.as_ref()?;
+        Some((awaited.task.clone(), awaited.asked))
     }
 
     pub(super) fn hold(&mut self, organization: &Organization, milli: u64, now: UnixSeconds) {
@@ -76,7 +118,7 @@ impl Shares {
         self.meter.parts(now)
     }
 
-    fn level(&self, organization: &Organization, now: UnixSeconds) -> UseLevel {
+    pub(super) fn level(&self, organization: &Organization, now: UnixSeconds) -> UseLevel {
         self.meter.level(organization, self.weights.of(organization), now)
     }
 
@@ -84,6 +126,20 @@ impl Shares {
     fn below(&self, organization: &Organization, now: UnixSeconds) -> &[Ranked] {
         let level = self.level(organization, now);
         &self.ranked[..self.ranked.partition_point(|one| one.key() < (level, organization))]
+    }
+
+    /// Lets time pass: levels change, and the order by them. Answers whether the order did.
+    fn pass_to(&mut self, now: UnixSeconds) -> bool {
+        let mut ranked = std::mem::take(&mut self.ranked);
+        for one in &mut ranked {
+            one.level = self.level(&one.organization, now);
+        }
+        let was_sorted = ranked.is_sorted_by(|one, next| one.key() < next.key());
+        if !was_sorted {
+            ranked.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
+        }
+        self.ranked = ranked;
+        !was_sorted
     }
 
     fn put(&mut self, one: Ranked) {
@@ -144,6 +200,7 @@ impl Pool {
     pub fn with_weights(mut self, weights: Arc<Weights>) -> Self {
         if let Some(shares) = &mut self.shares {
             shares.weights = weights;
+            shares.made = None;
         }
         self
     }
@@ -165,10 +222,13 @@ impl Pool {
         }
     }
 
-    /// A fact may change the requests that the pool could hold.
-    pub(super) fn nodes_change(&mut self, fact: &Fact) {
-        if let (Some(shares), Fact::NodeAdded { .. } | Fact::NodeRemoved { .. }) = (&mut self.shares, fact) {
-            shares.could_hold.clear();
+    /// A fact changes what ranks rest on.
+    pub(super) fn shares_change(&mut self, fact: &Fact) {
+        if let Some(shares) = &mut self.shares {
+            shares.changes += 1;
+            if let Fact::NodeAdded { .. } | Fact::NodeRemoved { .. } = fact {
+                shares.could_hold.clear();
+            }
         }
     }
 
@@ -177,41 +237,52 @@ impl Pool {
     }
 
     /// Ranks the organizations again. Answers whether their order, or what they wait for, has changed.
-    pub(super) fn rank(&mut self) -> bool {
+    fn rank(&mut self) -> bool {
         if self.shares.is_none() {
             return false;
         }
         // A task with a reservation is not one that its organization waits for.
         self.reserve();
         let Some(mut shares) = self.shares.take() else { return false };
+        let is_other = match shares.made {
+            Some(made) if made == (self.now, shares.changes) => false,
+            Some((_, changes)) if changes == shares.changes => shares.pass_to(self.now),
+            _ => self.rank_from_scratch(&mut shares),
+        };
+        shares.made = Some((self.now, shares.changes));
+        self.shares = Some(shares);
+        is_other
+    }
+
+    fn rank_from_scratch(&self, shares: &mut Shares) -> bool {
         let ground = self.ground();
         let before = std::mem::take(&mut shares.ranked);
-        let one = |organization: &Organization| self.ranked(&mut shares, organization, &ground);
+        let one = |organization: &Organization| self.ranked(shares, organization, &ground);
         let mut ranked: Vec<Ranked> = self.queue.organizations().map(one).collect();
         ranked.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
         let is_other = ranked.len() != before.len() || ranked.iter().zip(&before).any(|(one, then)| !one.is_as(then));
+        // Where none waits for a task nothing is kept.
+        shares.idle_milli = if ranked.iter().any(|one| one.awaited.is_some()) { self.idle_milli() } else { 0 };
         shares.ranked = ranked;
-        shares.idle_milli = self.idle_milli();
-        self.shares = Some(shares);
         is_other
     }
 
     fn ranked(&self, shares: &mut Shares, organization: &Organization, ground: &Ground) -> Ranked {
         let level = shares.level(organization, self.now);
         let mut heads = self.queue.heads_of(organization).take(MOST_CANDIDATES);
-        let awaited = heads.find_map(|((_, task), _)| self.awaited(shares, &task, ground));
+        let awaited = heads.find_map(|(task, shape)| self.awaited(shares, task, shape, ground));
         Ranked { level, organization: organization.clone(), awaited }
     }
 
     /// The task as one that its organization waits for; none where it could not start, or has a reservation.
-    fn awaited(&self, shares: &mut Shares, task: &TaskId, ground: &Ground) -> Option<Awaited> {
-        let request = &self.queue.get(task)?.request;
-        let (gang, percent) = (request.core(), u64::from(self.policy.reservations.quota_percent));
-        let is_aligned = Wish::of(&gang.pod).is_some_and(Wish::is_guaranteed);
+    fn awaited(&self, shares: &mut Shares, task: &TaskId, shape: &Shape, ground: &Ground) -> Option<Awaited> {
+        let percent = u64::from(self.policy.reservations.quota_percent);
+        let is_aligned = Wish::of(&shape.pod).is_some_and(Wish::is_guaranteed);
         if is_aligned || self.has_reservation(task) {
             return None;
         }
-        let (hours, asked) = (request.hours.filter(|_| self.policy.admission == Admission::Quota), asked(&gang));
+        let hours = shape.hours.filter(|_| self.policy.admission == Admission::Quota);
+        let asked = asked_by(&shape.pod, shape.pods);
         let is_within =
             |whole: MilliGpus| u128::from(asked.milli()) * 100 <= u128::from(whole.milli()) * u128::from(percent);
         let has_room = match hours {
@@ -227,8 +298,9 @@ impl Pool {
         if shares.could_hold.len() >= MOST_REMEMBERED {
             shares.could_hold.clear();
         }
-        let fits = || self.fleet.could_ever_hold(&gang);
-        let could_hold = *shares.could_hold.entry((gang.pod, gang.pods)).or_insert_with(fits);
+        let (pod, pods) = (shape.pod, shape.pods);
+        let gang = || Gang { task: task.clone(), class: shape.class, pod, pods };
+        let could_hold = shares.could_hold.entry((pod, pods)).or_insert_with(|| self.fleet.could_ever_hold(&gang()));
         could_hold.then(|| Awaited { task: task.clone(), hours, asked })
     }
 
@@ -277,38 +349,6 @@ impl Pool {
         }))
     }
 
-    /// Starts spot, the organization with the lowest level first, until nothing fits.
-    pub(super) fn walk_by_share(&mut self, report: &mut Report) {
-        self.rank();
-        // Of tasks that ask for the same none fits where one does not: a start takes room and gives none.
-        let mut refused = BTreeSet::new();
-        while self.start_next(&mut refused, report) {}
-    }
-
-    fn start_next(&mut self, refused: &mut BTreeSet<Shape>, report: &mut Report) -> bool {
-        let ranked = self.shares.as_ref().map(|shares| shares.ranked.clone()).unwrap_or_default();
-        let mut kept = Kept::default();
-        for one in &ranked {
-            let heads = self.queue.heads_of(&one.organization).filter(|(_, shape)| !refused.contains(shape));
-            for ((_, task), shape) in heads.collect::<Vec<_>>() {
-                let Some(request) = self.queue.get(&task).map(|waiting| &waiting.request) else { continue };
-                if self.takes(&kept, &request.core(), request.hours) {
-                    continue;
-                }
-                if self.try_to_start(&task, report) {
-                    self.rank_again(&one.organization);
-                    return true;
-                }
-                // A window is kept for one organization: another one's request of the same kind may fit.
-                if self.windows.is_empty() {
-                    refused.insert(shape);
-                }
-            }
-            kept.add(one);
-        }
-        false
-    }
-
     /// An organization has started a task.
     fn rank_again(&mut self, organization: &Organization) {
         let Some(mut shares) = self.shares.take() else { return };
@@ -321,9 +361,9 @@ impl Pool {
         self.shares = Some(shares);
     }
 
-    /// Ranks the organizations again; where that changes an order, spot is tried once more.
+    /// Ranks the organizations again; where that changes the turn of a task that was held back, spot is tried once more.
     pub(super) fn rank_now(&mut self) {
-        if self.rank() {
+        if self.rank() && self.shares.as_ref().is_some_and(|shares| shares.is_held_back) {
             self.stale = self.stale.max(Stale::Spot);
         }
     }

@@ -4,6 +4,7 @@ mod demand;
 mod elastic;
 mod reserve;
 mod shares;
+mod turns;
 mod windows;
 
 use super::*;

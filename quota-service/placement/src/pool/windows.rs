@@ -26,11 +26,9 @@ pub struct Beside {
 impl Pool {
     /// Sets the windows that are sold ahead, in place of all before. Those that are over are left out.
     ///
-    /// A window begins with the notice of spot at will: [`grace_s`](super::PoolRules::grace_s) before its tasks come.
-    pub fn set_windows(&mut self, windows: Vec<ReservedWindow>) {
-        let notice_s = self.rules.grace_s;
-        let begun = windows.into_iter().map(|one| ReservedWindow { from: one.from.plus_s(-notice_s), ..one });
-        let mut windows: Vec<ReservedWindow> = begun.filter(|one| self.now < one.to && one.from < one.to).collect();
+    /// A window needs its GPUs with the notice of spot at will: [`grace_s`](super::PoolRules::grace_s) before its tasks come.
+    pub fn set_windows(&mut self, mut windows: Vec<ReservedWindow>) {
+        windows.retain(|one| self.now < one.to && one.from < one.to);
         windows.sort_unstable();
         if windows != self.windows {
             self.windows = windows;
@@ -38,16 +36,26 @@ impl Pool {
         }
     }
 
-    /// The windows, each from its notice on, and what their organizations use: for quotas that may be used for `valid_s`.
+    /// No window, but what the organizations of windows use, and the notice.
+    fn windows_in_use(&self) -> Windows {
+        Windows { used: self.used_in_windows(), notice_s: self.rules.grace_s, ..Windows::default() }
+    }
+
+    /// The windows, and what their organizations use: for quotas that may be used for `valid_s`.
     #[must_use]
     pub fn windows(&self, valid_s: i64) -> Windows {
-        Windows { all: self.windows.clone(), used: self.used_in_windows(), valid_s }
+        Windows { all: self.windows.clone(), valid_s, ..self.windows_in_use() }
+    }
+
+    /// Windows that are open, or whose notice has begun.
+    fn begun_windows(&self) -> impl Iterator<Item = &ReservedWindow> {
+        self.windows.iter().filter(|one| one.has_begun(self.now, self.rules.grace_s))
     }
 
     /// When the windows change next what the pool decides: at a notice, or at an end.
     #[must_use]
     pub fn next_window_change(&self) -> Option<UnixSeconds> {
-        let changes = self.windows.iter().flat_map(|one| [one.from, one.to]);
+        let changes = self.windows.iter().flat_map(|one| [one.from.plus_s(-self.rules.grace_s), one.to]);
         changes.filter(|at| *at > self.now).min()
     }
 
@@ -70,17 +78,19 @@ impl Pool {
 
     /// Thousandths of a GPU that open windows keep from all but one organization: what theirs do not use yet.
     fn kept_milli(&self, but: Option<&Organization>) -> u64 {
-        let open: Vec<ReservedWindow> = self.windows.iter().filter(|one| one.is_open(self.now)).cloned().collect();
-        if open.is_empty() {
+        let mut begun: Vec<ReservedWindow> = self.begun_windows().cloned().collect();
+        if begun.is_empty() {
             return 0;
         }
-        let others: Vec<_> = open.into_iter().filter(|window| but != Some(&window.organization)).collect();
-        Windows { all: others, used: self.used_in_windows(), valid_s: 0 }.unused(self.now).milli()
+        begun.retain(|window| but != Some(&window.organization));
+        Windows { all: begun, ..self.windows_in_use() }.unused(self.now).milli()
     }
 
     /// The instants within `until` at which windows and promises meet, or the first one at which `asked` more exceed the capacity.
     fn crowded(&self, asked: MilliGpus, until: UnixSeconds) -> Option<Beside> {
-        let steps = windows::steps(&self.windows, &BTreeMap::new(), self.now, until);
+        let notice_s = self.rules.grace_s;
+        let all = Windows { all: self.windows.clone(), ..Windows::default() };
+        let steps = windows::steps(&all, self.now, until.plus_s(notice_s));
         if steps.iter().all(|step| step.gpus_milli == 0) {
             return None;
         }
@@ -89,12 +99,14 @@ impl Pool {
         let capacity = self.capacity().milli();
         let amount = |milli| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::MAX);
         for step in steps {
-            while let Some((_, milli)) = ends.next_if(|(until, _)| *until <= step.at) {
+            // Promises have to end by the notice of what begins then; what ends then leaves its GPUs to it.
+            let at = step.at.plus_s(-notice_s).max(self.now);
+            while let Some((_, milli)) = ends.next_if(|(until, _)| *until <= at) {
                 promised = promised.saturating_sub(milli);
             }
             let sum = step.gpus_milli.saturating_add(promised).saturating_add(asked.milli());
             if step.gpus_milli > 0 && sum > capacity {
-                return Some(Beside { at: step.at, reserved: amount(step.gpus_milli), promised: amount(promised) });
+                return Some(Beside { at, reserved: amount(step.gpus_milli), promised: amount(promised) });
             }
         }
         None
@@ -124,8 +136,7 @@ impl Pool {
             TaskClass::Hp => (self.kept_milli(organization), self.free_of_hp_milli()),
         };
         if kept > 0 && asked.milli().saturating_add(kept) > room {
-            let open = self.windows.iter().filter(|one| one.is_open(self.now));
-            let until = open.map(|one| one.to).min().unwrap_or(self.now);
+            let until = self.begun_windows().map(|one| one.to).min().unwrap_or(self.now);
             let kept = MilliGpus::from_milli(kept).unwrap_or(MilliGpus::MAX);
             return Some(Refusal::KeptForReservation { asked, kept, until });
         }
@@ -149,7 +160,8 @@ impl Pool {
     /// Spot at will leaves the GPUs of windows whose notice has begun, those with the least to lose first.
     pub(super) fn clear_windows(&mut self, before: UnixSeconds, report: &mut Report) {
         let is_crossed = |at: UnixSeconds| before < at && at <= self.now;
-        if self.windows.iter().any(|one| is_crossed(one.from) || is_crossed(one.to)) {
+        let notice_s = self.rules.grace_s;
+        if self.windows.iter().any(|one| is_crossed(one.from.plus_s(-notice_s)) || is_crossed(one.to)) {
             self.freed(Stale::All);
         }
         self.windows.retain(|one| self.now < one.to);
@@ -158,8 +170,10 @@ impl Pool {
             return;
         }
         let victims = self.leaving(missing);
-        let open = self.windows.iter().find(|one| one.is_open(self.now));
-        let Some(organization) = open.map(|one| one.organization.clone()).filter(|_| !victims.is_empty()) else {
+        // The last one to begin: what was missing to those before is cleared.
+        let Some(organization) =
+            self.begun_windows().last().map(|one| one.organization.clone()).filter(|_| !victims.is_empty())
+        else {
             return;
         };
         let free = self.now.plus_s(self.rules.grace_s);
@@ -224,9 +238,7 @@ impl Pool {
 
     /// When victims of a notice that lasts have left: nothing starts on their GPUs before.
     pub(super) fn cleared_by(&self) -> UnixSeconds {
-        let grace_s = self.rules.grace_s;
-        let in_notice = self.windows.iter().filter(|one| one.is_open(self.now) && self.now < one.from.plus_s(grace_s));
-        in_notice.map(|one| one.from.plus_s(grace_s)).max().unwrap_or(self.now)
+        self.begun_windows().map(|one| one.from).max().unwrap_or(self.now).max(self.now)
     }
 
     /// HP tasks whose organization has a window with room are tried for themselves: others of their size may not start.
@@ -234,8 +246,7 @@ impl Pool {
         if self.policy.blocking == Blocking::Everybody || self.kept_milli(None) == 0 {
             return;
         }
-        let owners: Vec<Organization> =
-            self.windows.iter().filter(|one| one.is_open(self.now)).map(|one| one.organization.clone()).collect();
+        let owners: Vec<Organization> = self.begun_windows().map(|one| one.organization.clone()).collect();
         let of_owners = self.queue.all().filter(|waiting| {
             waiting.request.gang.class == TaskClass::Hp
                 && waiting.rests_until.is_none()

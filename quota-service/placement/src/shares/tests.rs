@@ -134,4 +134,21 @@ proptest! {
         prop_assert_eq!(counts(&whole, now), by_second);
         prop_assert_eq!(counts(&cut, now), by_second);
     }
+
+    /// None gets more than its demand, all is given that is asked for, and nobody who wants more has less per unit of weight than
+    /// another one, to the rounding of one unit each.
+    #[test]
+    fn an_allocation_is_max_min_by_weight(amount in 0_u64..40_000, of in prop::collection::vec((0_u64..20_000, 1_u32..6), 0..6)) {
+        let given = max_min(amount, &of);
+        let (asked, rounding) = (of.iter().map(|(demand, _)| demand).sum::<u64>(), of.len() as u64);
+        let sum = given.iter().sum::<u64>();
+        prop_assert!(sum <= asked.min(amount) && sum + rounding >= asked.min(amount), "{:?} of {}", given, amount);
+        for (one, (demand, weight)) in given.iter().zip(&of) {
+            prop_assert!(one <= demand);
+            for (other, (_, other_weight)) in given.iter().zip(&of).filter(|_| one < demand) {
+                let (mine, theirs) = (one * u64::from(*other_weight), other * u64::from(*weight));
+                prop_assert!(mine + rounding * u64::from(weight * other_weight) >= theirs, "{:?} of {}", given, amount);
+            }
+        }
+    }
 }

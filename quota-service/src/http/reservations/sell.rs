@@ -4,12 +4,12 @@ use crate::core::Core;
 use crate::engine::{Engine, Order, SoldBy};
 use crate::http::ApiError;
 use crate::published::PublishedPool;
-use crate::reservations::{self, SHOWN_S};
+use crate::reservations;
 use datasets::reservations::{Tz, check, windows};
 use placement::staleness::{STALE_S, VALID_S};
 use std::sync::Arc;
 use store::{NewReservation, ReservationRecord};
-use vocab::{PlacedBy, ReservedWindow, SECONDS_PER_DAY, UnixSeconds};
+use vocab::{PlacedBy, Reservation, ReservedWindow, SECONDS_PER_DAY, UnixSeconds};
 use wire::FieldFault;
 
 /// Reservations of a pool that are not over.
@@ -18,6 +18,8 @@ const MOST: usize = 1_000;
 const BEGUN_S: i64 = 300;
 /// The first window begins at most so far ahead.
 const FURTHEST_S: i64 = 366 * SECONDS_PER_DAY;
+/// Rules of weeks that meet at all do so within a year and a week.
+const RULES_MEET_S: i64 = (366 + 7) * SECONDS_PER_DAY;
 
 /// A reservation that is asked for, and the pool with its other windows.
 pub struct Sale<'a> {
@@ -121,12 +123,14 @@ impl<'a> Sale<'a> {
         Ok(())
     }
 
-    /// A rule meets those of other reservations within weeks, and a single window when that comes.
+    /// Two rules meet within a year from the later one on, if ever: some only where the clocks change. A single window is met when it comes.
     fn checked_until(&self) -> UnixSeconds {
-        let first = &self.asked.what.first;
-        let weeks = first.from.plus_s(SHOWN_S).max(first.to);
-        let singles = self.others.iter().filter(|one| one.asked.what.repeats.is_none());
-        singles.map(|one| one.asked.what.first.to).fold(weeks, UnixSeconds::max)
+        let met = |one: &Reservation| match one.repeats {
+            Some(_) => one.first.from.plus_s(RULES_MEET_S),
+            None => one.first.to,
+        };
+        let others = self.others.iter().map(|one| met(&one.asked.what));
+        others.fold(met(&self.asked.what), UnixSeconds::max)
     }
 
     fn windows_until(&self, end: UnixSeconds) -> Vec<ReservedWindow> {

@@ -1,5 +1,6 @@
 //! Tasks over HTTP: decided, written, announced.
 
+mod clocks;
 mod downtime;
 mod elastic;
 mod eviction;
@@ -16,6 +17,7 @@ mod reservations;
 mod same;
 mod scores;
 mod shadow;
+mod shares;
 pub(super) mod starts;
 mod timing;
 mod topology;

@@ -6,6 +6,7 @@ use tests::on_both_databases;
 
 on_both_databases![
     a_stray_task_does_not_take_over_a_pool_that_an_external_scheduler_reports,
+    a_pool_of_an_external_scheduler_without_nodes_is_not_asked_for_nodes,
     the_first_use_decides_the_side_of_a_pool_and_an_admin_changes_it,
     a_pool_with_open_tasks_does_not_change_sides,
     demand_that_an_external_scheduler_places_is_not_measured_as_none,
@@ -63,6 +64,22 @@ async fn a_stray_task_does_not_take_over_a_pool_that_an_external_scheduler_repor
     let after = quota(&service, 4).await;
     assert_eq!((number(&after["used_gpus"]), number(&after["idle_gpus"])), (81.0, 4.0), "reports are its state");
     assert!(!codes(&after).contains(&"estimated".to_owned()), "{after}");
+}
+
+async fn a_pool_of_an_external_scheduler_without_nodes_is_not_asked_for_nodes(database: TestDatabase) {
+    let service = serving(&database, 128).await;
+    let _ = report(&service, 5, json!({})).await.expect(200);
+    let mut price = hp("stray", 8.0, 1);
+    for field in ["id", "class"] {
+        price.as_object_mut().unwrap().remove(field);
+    }
+    let mut eta = price.clone();
+    eta["class"] = "hp".into();
+    let tasks = ["/v1/tasks", "/v1/tasks/dry-run"].map(|path| (path, hp("stray", 8.0, 1)));
+    for (path, body) in tasks.into_iter().chain([("/v1/tasks/eta", eta), ("/v1/tasks/prices", price)]) {
+        let refused = service.post(path, &body).await.expect(409);
+        assert_eq!(refused["code"], "placed-outside", "{path}: {refused}");
+    }
 }
 
 async fn the_first_use_decides_the_side_of_a_pool_and_an_admin_changes_it(database: TestDatabase) {

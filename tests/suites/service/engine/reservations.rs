@@ -7,6 +7,7 @@ on_both_databases![
     no_promise_reaches_into_a_window_and_spot_at_will_leaves_before_it,
     a_reservation_is_there_after_a_restart_and_in_the_calendar,
     windows_that_do_not_fit_are_refused_with_what_to_do,
+    a_rule_does_not_meet_one_that_begins_in_half_a_year,
     a_trial_answers_the_probability_and_stores_nothing,
     in_random_histories_no_promise_of_the_engine_reaches_into_a_window,
     where_another_scheduler_places_its_quotas_count_beside_what_was_sold_since_their_renewal,
@@ -130,6 +131,20 @@ async fn windows_that_do_not_fit_are_refused_with_what_to_do(database: TestDatab
     assert_eq!(over["code"], "oversold", "a single window comes after {far} s: {over}");
     let unknown = service.get("/v1/reservations/77").await.expect(404);
     assert!(unknown["detail"].as_str().unwrap().contains("77"), "{unknown}");
+}
+
+async fn a_rule_does_not_meet_one_that_begins_in_half_a_year(database: TestDatabase) {
+    let service = ours(&database).await;
+    let daily = |gpus: f64, days_ahead: i64| {
+        let begin = now(&service).plus_s(7_200 + days_ahead * 86_400);
+        let mut daily = asked(gpus, begin, begin.plus_s(3_600));
+        daily["repeats"] = json!({ "days": ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] });
+        daily
+    };
+    let _ = sold(&service, &daily(GPUS - 8.0, 200)).await;
+    let over = service.post("/v1/reservations", &daily(9.0, 1)).await.expect(409);
+    assert_eq!(over["code"], "oversold", "{over}");
+    let _ = sold(&service, &daily(8.0, 1)).await;
 }
 
 async fn a_trial_answers_the_probability_and_stores_nothing(database: TestDatabase) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +14,6 @@ import httpx
 
 from . import _calls, models
 from ._calls import Call, Lines, Paths, Status, part, pauses_s, some, task_of, text_of, with_body
-from ._codec import decode
 from ._errors import Unavailable
 from ._options import Options
 
@@ -124,8 +122,8 @@ class AsyncHeadroom:
                 headers=self._options.headers(call.headers),
                 timeout=self._options.limit_s + call.held_s,
             )
-        except httpx.TransportError as fault:
-            raise Unavailable(f"{self._options.api} does not answer: {fault or type(fault).__name__}") from fault
+        except httpx.RequestError as fault:
+            raise _calls.no_answer(self._options.api, fault) from fault
 
 
 class AsyncPool:
@@ -331,6 +329,10 @@ class AsyncPool:
         path = f"/v1/pools/{self._paths.id}/nodes"
         return await self._client._answer(Call("GET", path, models.NodeViews, some(hours=hours)))
 
+    async def shares(self) -> models.ShareList:
+        """The organizations under fair shares of spot: the one that is served next first."""
+        return await self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/shares", models.ShareList))
+
     async def quotas(self, hours: int) -> AsyncIterator[models.QuotaAnswer]:
         """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.
 
@@ -377,11 +379,12 @@ class AsyncPool:
                 if not response.is_success:
                     await response.aread()
                     raise _calls.fault_of(response)
+                _calls.check_stream(response)
                 async for text in response.aiter_text():
                     for data in lines.add(text):
-                        yield decode(models.EventBody, json.loads(data))
-        except httpx.TransportError as fault:
-            raise Unavailable(f"{options.api} does not answer: {fault or type(fault).__name__}") from fault
+                        yield _calls.event(response, data)
+        except httpx.RequestError as fault:
+            raise _calls.no_answer(options.api, fault) from fault
 
     async def follow(self, task: str, every_s: float = 5.0) -> AsyncIterator[models.TaskAnswer]:
         """A task whenever it changes, until it has ended."""

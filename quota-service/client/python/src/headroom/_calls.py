@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ HELD_S = 30
 #: Seconds for which a stream of events may be silent: the service sends a comment every 15 s.
 QUIET_S = 45.0
 LONGEST_PAUSE_S = 30.0
+#: Of a pause that an answer names: a proxy may name years, and a number that no clock holds.
+LONGEST_NAMED_S = 600.0
 
 Status = Literal["waiting", "running"]
 
@@ -176,8 +179,34 @@ def read(call: Call[T], response: httpx.Response) -> T:
         raise fault_of(response)
     try:
         return decode(call.kind, response.json())
-    except (Malformed, ValueError) as fault:
-        raise Foreign(f"{response.url} does not answer as quota-service: {fault}; check the URL") from fault
+    except (Malformed, ValueError, RecursionError) as fault:
+        raise foreign(response, fault) from fault
+
+
+def foreign(response: httpx.Response, fault: object) -> Foreign:
+    return Foreign(f"{response.url} does not answer as quota-service: {fault}; check the URL")
+
+
+def event(response: httpx.Response, data: str) -> models.EventBody:
+    """The event in the data of a stream."""
+    try:
+        return decode(models.EventBody, json.loads(data))
+    except (Malformed, ValueError, RecursionError) as fault:
+        raise foreign(response, fault) from fault
+
+
+def check_stream(response: httpx.Response) -> None:
+    """A page in place of a stream ends, and would be asked for again without an end."""
+    kind = response.headers.get("content-type", "nothing")
+    if response.is_success and not kind.startswith("text/event-stream"):
+        raise foreign(response, f"expected text/event-stream, found {kind}")
+
+
+def no_answer(api: str, fault: httpx.RequestError) -> HeadroomError:
+    """A request that brought no answer that can be read."""
+    if isinstance(fault, httpx.TransportError):
+        return Unavailable(f"{api} does not answer: {fault or type(fault).__name__}")
+    return Foreign(f"{api} does not answer as quota-service: {fault or type(fault).__name__}; check the URL")
 
 
 def fault_of(response: httpx.Response) -> HeadroomError:
@@ -185,7 +214,7 @@ def fault_of(response: httpx.Response) -> HeadroomError:
     status = response.status_code
     try:
         problem = decode(models.Problem, response.json())
-    except ValueError:
+    except (ValueError, RecursionError):
         # A proxy in between answers by itself.
         problem = models.Problem(
             type="about:blank", title=response.reason_phrase, status=status, detail=response.text[:200], code=""
@@ -194,7 +223,8 @@ def fault_of(response: httpx.Response) -> HeadroomError:
         return Refused(status, problem)
     after = response.headers.get("retry-after", "")
     detail = f"{response.url} answers {status}: {problem.detail}"
-    return Unavailable(detail, float(after) if after.isdigit() else None, problem)
+    is_number = after.isascii() and after.isdigit()
+    return Unavailable(detail, min(float(after), LONGEST_NAMED_S) if is_number else None, problem)
 
 
 class Lines:

@@ -32,6 +32,10 @@ class Refused(HeadroomError):
         #: The whole answer.
         self.problem = problem
 
+    def __reduce__(self) -> tuple[type[Refused], tuple[int, Problem]]:
+        """An exception is made again of its arguments, where it comes from another process."""
+        return type(self), (self.status, self.problem)
+
     @property
     def code(self) -> str:
         """The stable code, such as `unknown-pool`."""

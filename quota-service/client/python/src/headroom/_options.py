@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+
 
 @dataclass(frozen=True)
 class Options:
@@ -20,8 +22,14 @@ class Options:
     limit_s: float
 
     def __post_init__(self) -> None:
-        if not self.api.startswith(("http://", "https://")):
-            raise ValueError(f"{self.api!r}: write http://HOST:PORT or https://HOST:PORT")
+        expected = "write http://HOST:PORT or https://HOST:PORT"
+        try:
+            url = httpx.URL(self.api)
+        except httpx.InvalidURL as fault:
+            raise ValueError(f"{self.api!r}: {fault}: {expected}") from fault
+        is_sound = url.scheme in ("http", "https") and url.host and (url.port or 1) <= 65_535
+        if not is_sound or any(one.isspace() for one in self.api):
+            raise ValueError(f"{self.api!r}: {expected}")
         if self.token is not None and self.token_file is not None:
             raise ValueError("token and token_file: give one of them")
 
@@ -37,6 +45,9 @@ class Options:
         if self.token_file is not None:
             token = Path(self.token_file).read_text(encoding="utf-8").strip()
         if token:
+            if not all("!" <= one <= "~" for one in token):
+                place = "token" if self.token_file is None else str(self.token_file)
+                raise ValueError(f"{place}: expected one token of visible ASCII characters, on a line of its own")
             headers["authorization"] = f"Bearer {token}"
         return headers
 

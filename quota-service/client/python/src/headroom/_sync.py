@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,6 @@ import httpx
 
 from . import _calls, models
 from ._calls import Call, Lines, Paths, Status, part, pauses_s, some, task_of, text_of, with_body
-from ._codec import decode
 from ._errors import Unavailable
 from ._options import Options
 
@@ -124,8 +122,8 @@ class Headroom:
                 headers=self._options.headers(call.headers),
                 timeout=self._options.limit_s + call.held_s,
             )
-        except httpx.TransportError as fault:
-            raise Unavailable(f"{self._options.api} does not answer: {fault or type(fault).__name__}") from fault
+        except httpx.RequestError as fault:
+            raise _calls.no_answer(self._options.api, fault) from fault
 
 
 class Pool:
@@ -331,6 +329,10 @@ class Pool:
         path = f"/v1/pools/{self._paths.id}/nodes"
         return self._client._answer(Call("GET", path, models.NodeViews, some(hours=hours)))
 
+    def shares(self) -> models.ShareList:
+        """The organizations under fair shares of spot: the one that is served next first."""
+        return self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/shares", models.ShareList))
+
     def quotas(self, hours: int) -> Iterator[models.QuotaAnswer]:
         """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.
 
@@ -377,11 +379,12 @@ class Pool:
                 if not response.is_success:
                     response.read()
                     raise _calls.fault_of(response)
+                _calls.check_stream(response)
                 for text in response.iter_text():
                     for data in lines.add(text):
-                        yield decode(models.EventBody, json.loads(data))
-        except httpx.TransportError as fault:
-            raise Unavailable(f"{options.api} does not answer: {fault or type(fault).__name__}") from fault
+                        yield _calls.event(response, data)
+        except httpx.RequestError as fault:
+            raise _calls.no_answer(options.api, fault) from fault
 
     def follow(self, task: str, every_s: float = 5.0) -> Iterator[models.TaskAnswer]:
         """A task whenever it changes, until it has ended."""

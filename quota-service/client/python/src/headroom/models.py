@@ -96,6 +96,9 @@ __all__ = [
     "ServedBounds",
     "ServedExtreme",
     "SettingsBody",
+    "ShareList",
+    "ShareStanding",
+    "ShareTask",
     "SharesBody",
     "StageBody",
     "StandingBody",
@@ -2084,6 +2087,65 @@ class SettingsBody:
     version: int | None = None
     """The number of changes; a request states the version that it changes, so that two writers do not overwrite
     each other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareList:
+    """`GET /v1/pools/{id}/shares`: how organizations stand under the fair shares of spot."""
+
+    cluster: str
+    """The cluster."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    organizations: list[ShareStanding]
+    """Organizations with use that still counts, with spot that waits, or with a weight: the one that is served
+    next first."""
+
+    half_life_hours: int | None = None
+    """Hours after which GPU time counts half; null where the pool keeps no shares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareStanding:
+    """An organization under fair shares of spot."""
+
+    borrowed_gpus: float
+    """GPUs that it holds beyond its part. Others get them back as its tasks and guarantees end."""
+
+    fair_gpus: float
+    """Its part of the spot GPUs that all hold now: weighted max-min by what each holds and waits for."""
+
+    level_gpu_hours: float
+    """Decayed spot GPU hours, and an hour of the GPUs that it holds, per unit of weight. The lowest level is
+    served first."""
+
+    organization: str
+    """The organization."""
+
+    spot_gpus: float
+    """Spot GPUs that it holds, those on loan left out."""
+
+    waiting_gpus: float
+    """GPUs that its waiting spot tasks ask for, those at rest left out."""
+
+    weight: int
+    """Its weight; 1 where the settings name none."""
+
+    waits_for: ShareTask | None = None
+    """The task that organizations above it leave room for; null where none of its tasks could start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareTask:
+    """A task that its organization waits for."""
+
+    gpus: float
+    """GPUs that it asks for."""
+
+    task: str
+    """The task."""
 
 
 @dataclass(frozen=True, kw_only=True)

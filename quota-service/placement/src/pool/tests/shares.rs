@@ -5,7 +5,7 @@ use crate::Refusal;
 use crate::shares::{ShareSettings, Weights};
 use std::collections::BTreeMap;
 
-const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
+pub const HOUR_S: i64 = vocab::SECONDS_PER_HOUR;
 
 /// The policy with shares, where it can have them.
 pub fn sharing(policy: Policy, half_life_hours: Option<u32>) -> Policy {
@@ -17,24 +17,24 @@ fn organization(name: &str) -> Organization {
     Organization::parse(name).unwrap()
 }
 
-fn weights(of: &[(&str, u32)]) -> Arc<Weights> {
+pub fn weights(of: &[(&str, u32)]) -> Arc<Weights> {
     let of: BTreeMap<_, _> = of.iter().map(|(name, weight)| (organization(name), *weight)).collect();
     Arc::new(Weights::new(of).unwrap())
 }
 
-fn pool_of(nodes: usize, half_life_hours: u32, of: &[(&str, u32)]) -> Pool {
+pub fn pool_of(nodes: usize, half_life_hours: u32, of: &[(&str, u32)]) -> Pool {
     let policy = sharing(Policy::GFS, Some(half_life_hours));
     let mut pool = Pool::new(policy, PoolRules::default()).with_weights(weights(of));
     (0..nodes).for_each(|number| pool.handle(at(0), &add(number)).1.unwrap());
     pool
 }
 
-fn ask(name: &str, of: &str, gpus: u16, guarantee: Option<u64>) -> Command {
+pub fn ask(name: &str, of: &str, gpus: u16, guarantee: Option<u64>) -> Command {
     let asked = request(name, TaskClass::Spot, GpuRequest::Whole(gpus), 1, guarantee.map(hours));
     Command::Submit(Request { organization: organization(of), ..asked })
 }
 
-fn submit_of(pool: &mut Pool, seconds: i64, name: &str, of: &str, gpus: u16) -> Vec<String> {
+pub fn submit_of(pool: &mut Pool, seconds: i64, name: &str, of: &str, gpus: u16) -> Vec<String> {
     let (report, done) = pool.handle(at(seconds), &ask(name, of, gpus, Some(1)));
     done.unwrap();
     started(&report).into_iter().map(str::to_owned).collect()
@@ -48,7 +48,7 @@ fn held(pool: &Pool) -> BTreeMap<String, u64> {
     held
 }
 
-fn finish(pool: &mut Pool, seconds: i64, name: &str) -> Vec<String> {
+pub fn finish(pool: &mut Pool, seconds: i64, name: &str) -> Vec<String> {
     let (report, done) = pool.handle(at(seconds), &Command::Finish { task: task(name) });
     done.unwrap();
     started(&report).into_iter().map(str::to_owned).collect()

@@ -127,6 +127,25 @@ fn a_window_that_promises_leave_no_room_for_is_oversold() {
 }
 
 #[test]
+fn a_window_that_begins_as_another_one_ends_gets_its_gpus() {
+    let rules = PoolRules { grace_s: 60, ..PoolRules::default() };
+    let follow = [window("lab", 8, 3_600, 7_200), window("other", 8, 7_200, 10_800)];
+    let mut pool = limited(2, rules, &follow);
+    assert_eq!(pool.oversold(), None, "the notice of the second lies in the first");
+    assert_eq!(asks(&mut pool, 0, "beside", SPOT, 8, Some(4)), "starts");
+    assert_eq!(asks(&mut pool, 0, "will", SPOT, 4, None), "starts");
+    let cleared = |report: &Report| report.facts.iter().any(|fact| matches!(fact, Fact::Cleared { .. }));
+    assert!(cleared(&pool.pass(at(3_540))));
+    assert_eq!(asks(&mut pool, 3_600, "theirs", (TaskClass::Hp, "lab"), 8, None), "starts");
+    pool.handle(at(7_100), &Command::Finish { task: task("theirs") }).1.unwrap();
+    assert_eq!(asks(&mut pool, 7_100, "spot", SPOT, 1, None), "kept_for_reservation");
+    assert_eq!(asks(&mut pool, 7_200, "others", (TaskClass::Hp, "other"), 8, None), "starts");
+    let one_more = window("third", 1, 7_199, 7_300);
+    pool.set_windows(follow.into_iter().chain([one_more]).collect());
+    assert!(pool.oversold().is_some());
+}
+
+#[test]
 fn a_fact_that_clears_what_a_promise_keeps_is_refused() {
     let mut pool = limited(1, PoolRules::default(), &[]);
     assert_eq!(asks(&mut pool, 0, "spot", SPOT, 4, Some(4)), "starts");
@@ -159,13 +178,11 @@ fn overlap(pool: &Pool, windows: &[ReservedWindow], notice_s: i64) -> i64 {
     let promises: Vec<(UnixSeconds, i64)> =
         pool.fleet().tasks().values().filter_map(|one| Some((one.guarantee?.until, one.gpus_milli() as i64))).collect();
     let over = |window: &ReservedWindow| {
-        let at = window.from.plus_s(-notice_s).max(pool.now());
-        let sold: i64 = windows
-            .iter()
-            .filter(|one| one.from.plus_s(-notice_s) <= at && at < one.to)
-            .map(|one| one.gpus.milli() as i64)
-            .sum();
-        let promised: i64 = promises.iter().filter(|(until, _)| *until > at).map(|(_, milli)| milli).sum();
+        // Those that end as it begins leave it their GPUs; promises end by its notice.
+        let (begin, notice) = (window.from.max(pool.now()), window.from.plus_s(-notice_s).max(pool.now()));
+        let open = windows.iter().filter(|one| one.is_open(begin));
+        let sold: i64 = open.map(|one| one.gpus.milli() as i64).sum();
+        let promised: i64 = promises.iter().filter(|(until, _)| *until > notice).map(|(_, milli)| milli).sum();
         if sold > 0 { sold + promised - pool.capacity().milli() as i64 } else { 0 }
     };
     windows.iter().filter(|one| pool.now() < one.to).map(over).max().unwrap_or(0)

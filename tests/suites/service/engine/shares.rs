@@ -1,0 +1,65 @@
+//! Fair shares of spot.
+
+use super::*;
+use tests::on_both_databases;
+
+on_both_databases![
+    organizations_stand_by_level_and_one_above_its_share_learns_who_is_below,
+    a_pool_without_shares_says_so,
+];
+
+const SHARES: &str = "/v1/pools/demo:A100/shares";
+
+/// A task at will of an organization.
+fn at_will(id: &str, organization: &str, gpus: f64, pods: u32) -> Value {
+    let mut body = spot(id, gpus, pods, None);
+    body["organization"] = organization.into();
+    body
+}
+
+async fn organizations_stand_by_level_and_one_above_its_share_learns_who_is_below(database: TestDatabase) {
+    let service = placing(&database, 2).await;
+    let mut settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
+    settings["shares"] = json!({ "half_life_hours": 24, "weights": { "org-002": 3 } });
+    let _ = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(200);
+    assert_eq!(submit(&service, &at_will("much", "org-001", 4.0, 3)).await["status"], "running", "none else waits");
+    let wide = submit(&service, &at_will("wide", "org-002", 8.0, 1)).await;
+    assert_eq!(wide["detail"]["waits"]["code"], "nothing_idle", "{wide}");
+    let more = submit(&service, &at_will("more", "org-001", 2.0, 1)).await;
+    assert_eq!(more["detail"]["waits"]["code"], "above_fair_share", "{more}");
+    let why = service.get(&format!("/v1/tasks/more/explain?{OF_POOL}")).await.expect(200);
+    let detail = why["reason"]["detail"].as_str().unwrap();
+    assert!(detail.contains("org-002, with 0.00, waits for 8.000 GPUs with task wide"), "{why}");
+    let listed = service.get(SHARES).await.expect(200);
+    assert_eq!((&listed["half_life_hours"], &listed["organizations"].as_array().unwrap().len()), (&json!(24), &2));
+    let [below, above] = [&listed["organizations"][0], &listed["organizations"][1]];
+    assert_eq!((&below["organization"], &below["weight"]), (&json!("org-002"), &json!(3)), "the lowest level first");
+    assert_eq!(below["waits_for"], json!({ "task": "wide", "gpus": 8.0 }));
+    // All hold 12: by weight 9 and 3, of which the one with the weight of 3 asks for 8.
+    let of_above =
+        ["spot_gpus", "fair_gpus", "borrowed_gpus", "waiting_gpus"].map(|name| above[name].as_f64().unwrap());
+    assert_eq!(of_above, [12.0, 4.0, 8.0, 2.0], "{above}");
+    let level = above["level_gpu_hours"].as_f64().unwrap();
+    assert!((12.0..12.1).contains(&level), "{above}");
+    let (store, now) = (service.service.core.store.clone(), service.service.core.clock.now());
+    service.leave().await;
+    drop(service);
+    let service = TestService::start(store, now.plus_s(600)).await;
+    service.renew().await;
+    let after = service.get(SHARES).await.expect(200);
+    assert_eq!(after["organizations"][1]["borrowed_gpus"], 8.0, "{after}");
+    let passed = after["organizations"][1]["level_gpu_hours"].as_f64().unwrap() - level;
+    assert!((1.5..2.2).contains(&passed), "ten minutes of 12 GPUs: {after}");
+    assert_eq!(tell(&service, "much", "finish").await.status, 200);
+    assert_eq!(
+        [task(&service, "wide").await["status"].clone(), task(&service, "more").await["status"].clone()],
+        ["running"; 2]
+    );
+}
+
+async fn a_pool_without_shares_says_so(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let answer = service.get(SHARES).await.expect(200);
+    assert_eq!((&answer["half_life_hours"], &answer["organizations"]), (&Value::Null, &json!([])));
+    assert_eq!(service.get("/v1/pools/demo:B200/shares").await.expect(404)["code"], "no-nodes");
+}
