@@ -31,7 +31,7 @@ lint:
 
 bench:
 	HEADROOM_TEST_FSYNC=on tests/with-postgres.sh $(CARGO) bench --workspace --bench append --bench place --locked
-	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --bench extender --bench starts --locked
+	$(CARGO) bench --workspace --bench quota --bench load --bench refresh --bench decide --bench aligned --bench extender --bench starts --bench when --locked
 	$(CARGO) build --package fake-kubernetes --release --locked
 	$(CARGO) bench --workspace --bench watch --bench queue --locked
 

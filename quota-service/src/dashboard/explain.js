@@ -163,6 +163,31 @@ function driftFacts(drift) {
   ];
 }
 
+/** How forecasts of starts fared, a row for each class. */
+function startTable(starts) {
+  if (!starts?.length) return null;
+  const columns = [
+    { name: "Class" },
+    { name: "Starts", number: true },
+    { name: "Within 50 % interval", number: true },
+    { name: "Within 90 % interval", number: true },
+    { name: "Pinball loss", number: true },
+    { name: "Of the mean wait", number: true },
+  ];
+  const row = (one) => [
+    one.class,
+    number(one.scored),
+    percent(one.coverage_50),
+    percent(one.coverage_90),
+    duration(one.pinball_s),
+    duration(one.class_mean_pinball_s),
+  ];
+  return [
+    h("h3", null, "How its forecasts of starts fared"),
+    table({ caption: "Forecasts of starts, held against the starts", columns, rows: starts.map(row) }),
+  ];
+}
+
 function trials(bound) {
   const columns = [
     { name: "Aggregation" },
@@ -237,6 +262,7 @@ function explained(data) {
     supply.longest_quota_wait_s > 0 &&
       h("p", null, `The longest that a task waits because of the quota: ${duration(supply.longest_quota_wait_s)}.`),
     driftFacts(data.drift),
+    startTable(data.starts),
   ];
 }
 

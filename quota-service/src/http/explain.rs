@@ -7,6 +7,7 @@ use crate::drift;
 use crate::plan;
 use crate::published::{Answer, PublishedPool};
 use crate::quotas::Quotas;
+use crate::start_times::StartTimes;
 use axum::Json;
 use axum::extract::State;
 use placement::staleness::stage;
@@ -33,6 +34,7 @@ pub struct ExplainQuery {
 ))]
 pub async fn explain(
     State(quotas): State<Arc<Quotas>>,
+    State(starts): State<Arc<StartTimes>>,
     Query(query): Query<ExplainQuery>,
 ) -> Result<Json<Explanation>, ApiError> {
     let pool = published_pool(&quotas, &query.cluster, &query.gpu_model)?;
@@ -52,6 +54,7 @@ pub async fn explain(
     let drifts = quotas.drift.load();
     let drift = drifts.get(&pool.id.cluster).and_then(|cluster| cluster.pools.get(&pool.id));
     explanation.drift = drift.map(drift::explanation);
+    explanation.starts = starts.coverage(&pool.id).await?;
     Ok(Json(explanation))
 }
 

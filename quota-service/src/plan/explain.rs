@@ -150,6 +150,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
         },
         quota: answer,
         drift: None,
+        starts: Vec::new(),
     }
 }
 

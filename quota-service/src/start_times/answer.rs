@@ -98,13 +98,15 @@ pub fn moment(wait_s: f64, now: UnixSeconds) -> Option<MomentBody> {
         .then(|| MomentBody { at: now.plus_s(whole_s).to_string(), wait_s: whole_s.unsigned_abs() })
 }
 
-fn coverage_body(class: TaskClass, coverage: &Coverage) -> StartCoverageBody {
+/// How forecasts of a class fared.
+pub fn coverage_body(class: TaskClass, coverage: &Coverage) -> StartCoverageBody {
     StartCoverageBody {
         class: class.into(),
         scored: coverage.scored as u64,
         coverage_50: coverage.of_50,
         coverage_90: coverage.of_90,
         pinball_s: coverage.pinball_s,
+        class_mean_pinball_s: coverage.class_mean_pinball_s,
     }
 }
 
@@ -134,7 +136,12 @@ pub fn doubt_body(doubt: Doubt, kind: Kind, starts: &Starts) -> ReasonBody {
         Doubt::FairShares => {
             "organizations take turns by their shares of spot, and those of the forecast do not".to_owned()
         }
-        Doubt::Reservations => "windows of the pool are sold ahead, and the forecast keeps none".to_owned(),
+        Doubt::Reservations => {
+            "windows of the pool are sold ahead: the forecast keeps their GPUs from spot that starts, and neither from HP of others \
+             nor from spot at will that runs"
+                .to_owned()
+        }
+        Doubt::Affinity => "the task asks for GPUs that lie together, and the forecast gives it any".to_owned(),
     };
     ReasonBody { code: doubt.code().to_owned(), detail }
 }

@@ -20,8 +20,8 @@ use starts::{Ask, Kind, StartExpert};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{StoreError, TaskRecord};
-use vocab::{PoolId, TaskId};
-use wire::{StartAnswer, TaskAnswer, TaskStatusBody};
+use vocab::{PoolId, TaskClass, TaskId};
+use wire::{StartAnswer, StartCoverageBody, TaskAnswer, TaskStatusBody};
 
 /// The forecasts of all pools that this service places.
 pub struct StartTimes {
@@ -95,6 +95,21 @@ impl StartTimes {
         };
         let start = (task.status == TaskStatusBody::Waiting).then(expected).flatten();
         TaskAnswer { start, ..task }
+    }
+
+    /// How forecasts of a pool's starts fared, by class; nothing of a class with few, and of a pool that is placed elsewhere.
+    ///
+    /// # Errors
+    /// A thread broke.
+    pub async fn coverage(&self, pool: &PoolId) -> Result<Vec<StartCoverageBody>, EngineError> {
+        let Some(known) = self.pools().get(pool).cloned() else { return Ok(Vec::new()) };
+        // While a round plays futures it has to be waited for.
+        computed(move || {
+            let known = read(&known);
+            let of = |class| Some(answer::coverage_body(class, &known.expert.coverage(class)?));
+            Ok([TaskClass::Hp, TaskClass::Spot].into_iter().filter_map(of).collect())
+        })
+        .await
     }
 
     /// Why a task that neither waits nor runs has no start.

@@ -6,8 +6,11 @@
 //! has a level beyond 1, by the logarithm of the time that it took longer. A task that still waits has a level that is at least
 //! that of its wait so far (Kaplan and Meier 1958): short waits are known first, and would make all others look short.
 
+use crate::expert::Forecast;
+use crate::mixing::{COUNTS_HALF_S, Contest, Waited};
 use crate::starts::Starts;
 use crate::steps::HORIZON_S;
+use crate::waits::Usual;
 use std::collections::{BTreeMap, VecDeque};
 use vocab::{SECONDS_PER_HOUR, TaskId, UnixSeconds};
 
@@ -40,6 +43,10 @@ pub(crate) struct Issued {
     pub at: UnixSeconds,
     /// Seconds, before the correction.
     pub points_s: [f32; POINTS],
+    /// Seconds by level, after it.
+    pub corrected_s: [f32; LEVELS.len()],
+    /// The waits of the class, as they were known; none where there were few.
+    pub usual: Option<Usual>,
     /// Seconds by level, as served.
     pub served_s: [f32; LEVELS.len()],
 }
@@ -62,6 +69,8 @@ pub struct Coverage {
     pub of_90: f64,
     /// Mean pinball loss over the levels, in seconds.
     pub pinball_s: f64,
+    /// The same of the mean wait of the class, of all forecasts beside which it was known; none while they are few.
+    pub class_mean_pinball_s: Option<f64>,
 }
 
 /// The scores of a pool's forecasts for one class.
@@ -76,21 +85,31 @@ pub struct Calibration {
 pub(crate) struct Corrections<'a> {
     calibration: &'a Calibration,
     now: UnixSeconds,
+    /// By hour: what each of its forecasts counts.
+    parts: BTreeMap<i64, f64>,
+    contest: Contest,
     known: BTreeMap<i64, Levels>,
 }
 
 impl Corrections<'_> {
-    /// A forecast as earlier ones suggest it.
-    pub fn of(&mut self, raw: &Starts) -> Starts {
+    /// A forecast as earlier ones suggest it, beside what waits of the class usually are; its doubts are not known here.
+    pub fn of(&mut self, raw: Starts, usual: Option<&Starts>) -> Forecast {
         let step = (log(raw.quantile_s(0.5)) / MEDIAN_STEP).round() as i64;
-        let (calibration, now) = (self.calibration, self.now);
-        let levels = self.known.entry(step).or_insert_with(|| calibration.levels(now, step as f64 * MEDIAN_STEP));
-        let points = points_of(raw);
-        raw.moved(|level, _| at_level(&points, levels.quantile(level)))
+        let (calibration, now, parts) = (self.calibration, self.now, &self.parts);
+        let levels = || calibration.levels((now, parts), step as f64 * MEDIAN_STEP);
+        let levels = self.known.entry(step).or_insert_with(levels);
+        let points = points_of(&raw);
+        let corrected = raw.moved(|level, _| at_level(&points, levels.quantile(level)));
+        let starts = self.contest.mix(&corrected, usual);
+        Forecast { starts, raw, corrected, usual: usual.map(Usual::of), doubts: Vec::new() }
     }
 }
 
 impl Calibration {
+    pub(crate) const fn new() -> Self {
+        Self { open: BTreeMap::new(), scored: VecDeque::new() }
+    }
+
     /// Whether a forecast of a task waits for its start.
     #[must_use]
     pub fn is_open(&self, task: &TaskId) -> bool {
@@ -98,10 +117,17 @@ impl Calibration {
     }
 
     /// Notes a forecast. The first one of a wait counts.
-    pub fn issue(&mut self, task: &TaskId, at: UnixSeconds, raw: &Starts, served: &Starts) {
+    pub fn issue(&mut self, task: &TaskId, at: UnixSeconds, forecast: &Forecast) {
         if self.open.len() < MOST_OPEN && !self.open.contains_key(task) {
-            let served_s = LEVELS.map(|level| served.quantile_s(level) as f32);
-            self.open.insert(task.clone(), Issued { at, points_s: points_of(raw).map(|point| point as f32), served_s });
+            let at_levels = |starts: &Starts| LEVELS.map(|level| starts.quantile_s(level) as f32);
+            let issued = Issued {
+                at,
+                points_s: points_of(&forecast.raw).map(|point| point as f32),
+                corrected_s: at_levels(&forecast.corrected),
+                usual: forecast.usual,
+                served_s: at_levels(&forecast.starts),
+            };
+            self.open.insert(task.clone(), issued);
         }
     }
 
@@ -122,12 +148,31 @@ impl Calibration {
 
     /// A forecast of now as earlier ones suggest it.
     #[must_use]
-    pub fn correct(&self, raw: &Starts, now: UnixSeconds) -> Starts {
-        self.corrections(now).of(raw)
+    pub fn correct(&self, raw: &Starts, now: UnixSeconds) -> Forecast {
+        self.corrections(now).of(raw.clone(), None)
     }
 
-    pub(crate) const fn corrections(&self, now: UnixSeconds) -> Corrections<'_> {
-        Corrections { calibration: self, now, known: BTreeMap::new() }
+    pub(crate) fn corrections(&self, now: UnixSeconds) -> Corrections<'_> {
+        let mut parts = BTreeMap::new();
+        for issued in self.scored.iter().map(|one| &one.issued).chain(self.open.values()) {
+            *parts.entry(hour(issued)).or_insert(0.0) += 1.0;
+        }
+        for count in parts.values_mut() {
+            *count = f64::min(1.0, MOST_OF_AN_HOUR / *count);
+        }
+        let mut contest = Contest::default();
+        for (issued, waited) in self.waited(now) {
+            let age = now.since_s(issued.at).max(0) as f64 / COUNTS_HALF_S;
+            contest.learn(issued, waited, parts[&hour(issued)] * 0.5_f64.powf(age));
+        }
+        Corrections { calibration: self, now, parts, contest, known: BTreeMap::new() }
+    }
+
+    /// All forecasts, with how long their tasks waited until they started, or until now.
+    fn waited(&self, now: UnixSeconds) -> impl Iterator<Item = (&Issued, Waited)> {
+        let known = self.scored.iter().map(|one| (&one.issued, Waited::Until(f64::from(one.wait_s))));
+        let so_far_s = move |issued: &Issued| now.since_s(issued.at).clamp(0, i64::from(HORIZON_S)) as f64;
+        known.chain(self.open.values().map(move |issued| (issued, Waited::SoFar(so_far_s(issued)))))
     }
 
     /// How forecasts fared as they were served; none while there are few.
@@ -142,30 +187,26 @@ impl Calibration {
             let is_within = |one: &Scored| (one.issued.served_s[low]..=one.issued.served_s[high]).contains(&one.wait_s);
             share(&|one| f64::from(u8::from(is_within(one))))
         };
-        let pinball_s = share(&|one| {
-            let (wait, served) = (f64::from(one.wait_s), one.issued.served_s);
-            let losses = LEVELS.iter().zip(served).map(|(level, at)| pinball(wait, f64::from(at), *level));
-            losses.sum::<f64>() / LEVELS.len() as f64
+        let pinball_s = share(&|one| Waited::Until(f64::from(one.wait_s)).loss_s(&one.issued.served_s));
+        let beside = self.scored.iter().filter_map(|one| {
+            let mean_s = one.issued.usual?.mean_s;
+            Some(Waited::Until(f64::from(one.wait_s)).loss_s(&[mean_s; LEVELS.len()]))
         });
-        Some(Coverage { scored: count, of_50: within(2, 4), of_90: within(0, 6), pinball_s })
+        let beside: Vec<f64> = beside.collect();
+        let class_mean_pinball_s =
+            (beside.len() >= LEAST_SCORED).then(|| beside.iter().sum::<f64>() / beside.len() as f64);
+        Some(Coverage { scored: count, of_50: within(2, 4), of_90: within(0, 6), pinball_s, class_mean_pinball_s })
     }
 
     /// The levels at which tasks started whose forecasts had about this median (its logarithm).
-    fn levels(&self, now: UnixSeconds, median: f64) -> Levels {
-        let known = self.scored.iter().map(|one| (&one.issued, f64::from(one.wait_s), true));
-        let so_far_s = |issued: &Issued| now.since_s(issued.at).clamp(0, i64::from(HORIZON_S)) as f64;
-        let open = self.open.values().map(|issued| (issued, so_far_s(issued), false));
-        let hour = |issued: &Issued| issued.at.get().div_euclid(SECONDS_PER_HOUR);
-        let mut of_hour = BTreeMap::new();
-        for (issued, ..) in known.clone().chain(open.clone()) {
-            *of_hour.entry(hour(issued)).or_insert(0.0) += 1.0;
-        }
-        let weighed = known.chain(open).map(|(issued, wait_s, is_known)| {
+    fn levels(&self, (now, parts): (UnixSeconds, &BTreeMap<i64, f64>), median: f64) -> Levels {
+        let weighed = self.waited(now).map(|(issued, waited)| {
             let points = issued.points_s.map(f64::from);
             let apart = (log(points[POINTS / 2]) - median) / ALIKE_WIDTH;
             let age = now.since_s(issued.at).max(0) as f64 / HALF_LIFE_S;
-            let crowd = f64::min(1.0, MOST_OF_AN_HOUR / of_hour[&hour(issued)]);
-            (level_of(&points, wait_s), is_known, crowd * 0.5_f64.powf(age) * (-0.5 * apart * apart).exp())
+            let weight = parts[&hour(issued)] * 0.5_f64.powf(age) * (-0.5 * apart * apart).exp();
+            let (Waited::Until(wait_s) | Waited::SoFar(wait_s)) = waited;
+            (level_of(&points, wait_s), matches!(waited, Waited::Until(_)), weight)
         });
         let even =
             (0..POINTS).map(|place| ((place as f64 + 0.5) / POINTS as f64, true, PRIOR_FORECASTS / POINTS as f64));
@@ -203,6 +244,11 @@ impl Levels {
         let place = self.shares.partition_point(|one| one.1 < share);
         self.shares.get(place).map_or(self.largest, |one| one.0)
     }
+}
+
+/// Forecasts of one hour count together.
+fn hour(issued: &Issued) -> i64 {
+    issued.at.get().div_euclid(SECONDS_PER_HOUR)
 }
 
 fn points_of(raw: &Starts) -> [f64; POINTS] {
@@ -244,7 +290,7 @@ fn at_level(points: &[f64; POINTS], level: f64) -> f64 {
 }
 
 /// The loss of a quantile at a level.
-fn pinball(actual: f64, stated: f64, level: f64) -> f64 {
+pub(crate) fn pinball(actual: f64, stated: f64, level: f64) -> f64 {
     if actual > stated { level * (actual - stated) } else { (1.0 - level) * (stated - actual) }
 }
 

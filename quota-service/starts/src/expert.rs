@@ -1,18 +1,20 @@
 //! Knowledge of a pool's starts: its jobs, its quotas, and how earlier forecasts fared.
 
 use crate::calibration::{Calibration, Corrections, Coverage};
-use crate::facts::{Ask, PoolFacts};
+use crate::facts::{Ask, PoolFacts, WaitFacts};
 use crate::forecast::{Wanted, futures_of, play};
-use crate::kind::Kind;
 use crate::memory::JobMemory;
 use crate::starts::Starts;
 use crate::steps::HORIZON_S;
+use crate::waits::{Usual, Waits};
 use placement::policy::Blocking;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{TaskClass, TaskId, UnixSeconds};
 
 /// Ended jobs of a class below which their durations are not known.
 const LEAST_ENDED: usize = 30;
+/// Of a class of which no forecast was made yet.
+static UNSCORED: Calibration = Calibration::new();
 
 /// Why a forecast says less than it seems to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,13 +35,15 @@ pub enum Doubt {
     Elastic,
     /// Organizations take turns by fair shares, which those of the futures do not.
     FairShares,
-    /// Windows are sold ahead, which the futures do not keep.
+    /// Windows are sold ahead: the futures keep their GPUs from spot, and not from HP of other organizations.
     Reservations,
+    /// It asks for GPUs that lie together, and the futures give it any.
+    Affinity,
 }
 
 impl Doubt {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::FewJobs,
         Self::UnknownArrivals,
         Self::NotCalibrated,
@@ -49,6 +53,7 @@ impl Doubt {
         Self::Elastic,
         Self::FairShares,
         Self::Reservations,
+        Self::Affinity,
     ];
 
     /// Stable name for programs.
@@ -64,6 +69,7 @@ impl Doubt {
             Self::Elastic => "elastic_tasks",
             Self::FairShares => "fair_shares",
             Self::Reservations => "reservations",
+            Self::Affinity => "affinity",
         }
     }
 }
@@ -75,6 +81,10 @@ pub struct Forecast {
     pub starts: Starts,
     /// As the futures have it.
     pub raw: Starts,
+    /// As the levels of earlier starts move that.
+    pub(crate) corrected: Starts,
+    /// The waits of the class; none where few are known.
+    pub(crate) usual: Option<Usual>,
     /// A gap in what is known.
     pub doubts: Vec<Doubt>,
 }
@@ -96,11 +106,15 @@ pub struct Ends {
 pub struct StartExpert {
     pub(crate) memory: JobMemory,
     pub(crate) calibrations: BTreeMap<TaskClass, Calibration>,
+    pub(crate) waits: BTreeMap<TaskClass, Waits>,
 }
 
 impl StartExpert {
     /// Learns which tasks run and wait, and which of those that forecasts are about have started.
     pub fn observe(&mut self, facts: &PoolFacts) {
+        for (run, wait_s) in self.memory.waited(facts) {
+            self.waits.entry(facts.class_of(run)).or_default().add(run.since, wait_s);
+        }
         self.memory.observe(facts);
         let waiting: BTreeSet<&TaskId> = facts.waiting().collect();
         for calibration in self.calibrations.values_mut() {
@@ -194,7 +208,7 @@ impl StartExpert {
 
     fn note(&mut self, facts: &PoolFacts, place: usize, forecast: &Forecast) {
         let (class, task) = (facts.kind_of(place).class, &facts.waiting[place].task);
-        self.calibrations.entry(class).or_default().issue(task, facts.at, &forecast.raw, &forecast.starts);
+        self.calibrations.entry(class).or_default().issue(task, facts.at, forecast);
     }
 
     fn at(&self, facts: &PoolFacts, places: &[usize], seed: u64) -> Vec<Forecast> {
@@ -209,7 +223,8 @@ impl StartExpert {
     }
 
     fn corrections(&self, now: UnixSeconds) -> BTreeMap<TaskClass, Corrections<'_>> {
-        self.calibrations.iter().map(|(class, known)| (*class, known.corrections(now))).collect()
+        let of = |class| self.calibrations.get(&class).unwrap_or(&UNSCORED).corrections(now);
+        [TaskClass::Hp, TaskClass::Spot].map(|class| (class, of(class))).into()
     }
 
     fn served(
@@ -219,24 +234,30 @@ impl StartExpert {
         raw: Starts,
         corrections: &mut BTreeMap<TaskClass, Corrections<'_>>,
     ) -> Forecast {
-        let kind = facts.kind_of(place);
-        let starts = corrections.get_mut(&kind.class).map_or_else(|| raw.clone(), |known| known.of(&raw));
-        let doubts = self.doubts(facts, kind, &starts);
-        Forecast { starts, raw, doubts }
+        let (kind, wait) = (facts.kind_of(place), &facts.waiting[place]);
+        // A task that cannot start does not start as others do.
+        let so_far_s = facts.at.since_s(wait.queued);
+        let usual = self.waits.get(&kind.class).filter(|_| facts.is_offered(kind));
+        let usual = usual.and_then(|waits| waits.left(facts.at, so_far_s));
+        let corrections = corrections.get_mut(&kind.class).expect("both classes have theirs");
+        let forecast = corrections.of(raw, usual.as_ref());
+        let doubts = self.doubts(facts, wait, &forecast.starts);
+        Forecast { doubts, ..forecast }
     }
 
-    fn doubts(&self, facts: &PoolFacts, kind: Kind, starts: &Starts) -> Vec<Doubt> {
-        let is_offered = kind.hours.is_none_or(|hours| facts.limits.iter().any(|limit| limit.hours == hours));
+    fn doubts(&self, facts: &PoolFacts, wait: &WaitFacts, starts: &Starts) -> Vec<Doubt> {
+        let kind = facts.kinds[usize::from(wait.kind)];
         let holds = |doubt: Doubt| match doubt {
             Doubt::FewJobs => self.memory.ended_jobs(kind.class) < LEAST_ENDED,
             Doubt::UnknownArrivals => !self.memory.knows_arrivals(facts.at),
             Doubt::NotCalibrated => self.coverage(kind.class).is_none(),
             Doubt::BeyondHorizon => starts.probability_by(f64::from(HORIZON_S)) < 1.0,
-            Doubt::NotOffered => !is_offered,
+            Doubt::NotOffered => !facts.is_offered(kind),
             Doubt::TimedPolicy => facts.is_timed,
             Doubt::Elastic => facts.has_elastic,
             Doubt::FairShares => facts.has_shares && kind.class == TaskClass::Spot,
-            Doubt::Reservations => facts.next_window_change.is_some(),
+            Doubt::Reservations => !facts.windows.all.is_empty(),
+            Doubt::Affinity => wait.is_choosy,
         };
         Doubt::ALL.into_iter().filter(|doubt| holds(*doubt)).collect()
     }

@@ -1,12 +1,13 @@
 //! A pool as the futures see it: GPUs by node, and tasks by their size.
 
-use crate::kind::Kind;
+use crate::kind::{Kind, is_choosy};
 use placement::Limit;
 use placement::fleet::{GpuPlace, GpuRequest, PodPlace};
 use placement::policy::{Admission, Blocking, OrderRule, Policy, Timing};
 use placement::pool::{Pool, QueueKey, Request};
+use placement::windows::Windows;
 use std::collections::BTreeMap;
-use vocab::{Organization, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, Organization, TaskClass, TaskId, UnixSeconds};
 
 /// GPUs of a task: equal pods of whole ones, or of a share of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +90,8 @@ pub(crate) struct WaitFacts {
     pub runs_s: Option<f64>,
     /// Whether it is only asked for, and leaves the GPUs that it would get to others.
     pub is_ghost: bool,
+    /// Whether it asks for GPUs that lie together: the futures give it any.
+    pub is_choosy: bool,
 }
 
 /// A task that is not submitted.
@@ -143,8 +146,8 @@ pub struct PoolFacts {
     pub(crate) has_elastic: bool,
     /// Whether organizations take turns by fair shares, which those of the futures do not.
     pub(crate) has_shares: bool,
-    /// The next begin or end of a window that is sold ahead; the futures keep none.
-    pub(crate) next_window_change: Option<UnixSeconds>,
+    /// Windows that are sold ahead: the futures keep their GPUs from spot.
+    pub(crate) windows: Windows,
     pub(crate) limits: Vec<Limit>,
     pub(crate) demand_milli: u64,
     pub(crate) capacity_milli: u64,
@@ -224,6 +227,7 @@ impl PoolFacts {
                 is_demand: request.gang.class == TaskClass::Hp && pool.is_demand(&core.task),
                 runs_s: None,
                 is_ghost: false,
+                is_choosy: is_choosy(&core.pod),
             });
         }
         facts.share(pool);
@@ -241,7 +245,7 @@ impl PoolFacts {
             is_timed: pool.policy().timing != Timing::AtOnce,
             has_elastic: false,
             has_shares: pool.policy().shares.is_some(),
-            next_window_change: pool.next_window_change(),
+            windows: pool.windows(0),
             limits: pool.limits_now(),
             demand_milli: pool.hp_demand_milli(),
             capacity_milli: pool.capacity().milli(),
@@ -323,6 +327,26 @@ impl PoolFacts {
         self.kinds[usize::from(self.waiting[place].kind)]
     }
 
+    pub(crate) fn class_of(&self, run: &RunFacts) -> TaskClass {
+        self.kinds[usize::from(run.kind)].class
+    }
+
+    /// Whether the pool offers the guarantee of a kind, if it asks for one.
+    pub(crate) fn is_offered(&self, kind: Kind) -> bool {
+        kind.hours.is_none_or(|hours| self.limits.iter().any(|limit| limit.hours == hours))
+    }
+
+    /// The GPUs that windows sell within a guarantee that begins in so many seconds, beyond what their organizations use now; in
+    /// thousandths of a GPU.
+    pub(crate) fn sold_milli(&self, hours: HorizonHours, after_s: u32) -> u64 {
+        let from = self.at.plus_s(i64::from(after_s));
+        if self.windows.all.is_empty() {
+            0
+        } else {
+            self.windows.within(from, from.plus_s(hours.seconds())).unused.milli()
+        }
+    }
+
     /// The place of a task among those that wait.
     #[must_use]
     pub fn place_of(&self, task: &TaskId) -> Option<usize> {
@@ -346,6 +370,7 @@ impl PoolFacts {
             is_demand: false,
             runs_s: ask.runs_s,
             is_ghost,
+            is_choosy: is_choosy(&core.pod),
         };
         let place_of =
             |one: &WaitFacts| (key(self.rules.order, self.kinds[usize::from(one.kind)], one.size), one.submitted);

@@ -1,6 +1,8 @@
 //! Kinds of tasks.
 
+use placement::fleet::PodRequest;
 use placement::pool::Request;
+use placement::topology::Strictness;
 use vocab::{HorizonHours, TaskClass};
 
 /// The traits that decide, beside its size, how a task is admitted.
@@ -18,4 +20,9 @@ impl Kind {
     pub fn of(request: &Request) -> Self {
         Self { class: request.gang.class, hours: request.hours.filter(|_| request.gang.class == TaskClass::Spot) }
     }
+}
+
+/// Whether a pod does not take any GPUs.
+pub fn is_choosy(pod: &PodRequest) -> bool {
+    pod.affinity.is_some_and(|affinity| affinity.strictness == Strictness::Guaranteed)
 }

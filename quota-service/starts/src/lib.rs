@@ -5,7 +5,8 @@
 //! on from the facts in steps: jobs end by their hazards, past windows of arrivals come again, quotas follow demand, and
 //! waiting tasks are tried in the order of the policy, HP on the GPUs of spot, too. It is coarser than `placement`: GPUs of a
 //! node are counted, not numbered, CPU, memory and topology do not bind, and a victim is the cheapest of a few. What that costs
-//! is measured (DECISIONS.md); what is left of it, earlier forecasts correct ([`Calibration`]).
+//! is measured (DECISIONS.md); what is left of it, earlier forecasts correct ([`Calibration`]), and past waits of the class count as
+//! far as they would have forecast better.
 
 #![warn(missing_docs)]
 
@@ -17,6 +18,7 @@ mod facts;
 mod forecast;
 mod kind;
 mod memory;
+mod mixing;
 mod path;
 mod plan;
 mod ranked;
@@ -25,6 +27,7 @@ mod saved;
 mod starts;
 mod steps;
 mod strata;
+mod waits;
 
 pub use calibration::{Calibration, Coverage, LEVELS};
 pub use expert::{Doubt, Ends, Forecast, StartExpert};

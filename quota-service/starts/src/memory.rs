@@ -67,6 +67,21 @@ impl JobMemory {
         }
     }
 
+    /// Runs that began since the last observation after a wait, and for how long it lasted since the submission, in seconds; in the
+    /// order of their begin. A later run of a task counts only where no earlier one saved anything.
+    pub(crate) fn waited<'a>(&self, facts: &'a PoolFacts) -> Vec<(&'a RunFacts, i64)> {
+        // A run that begins at the moment of an observation belongs to the next one: this one may have come before it.
+        let Some(seen) = self.margins.seen_at else { return Vec::new() };
+        let has_saved =
+            |run: &RunFacts| self.work.get(&run.task).is_some_and(|work| work.since != run.since || work.earlier_s > 0);
+        let is_new =
+            |run: &&RunFacts| seen <= run.since && run.since < facts.at && run.submitted < run.since && !has_saved(run);
+        let new = facts.running.iter().filter(is_new).filter(|run| !self.saved_s.contains_key(&run.task));
+        let mut new: Vec<_> = new.map(|run| (run, run.since.since_s(run.submitted))).collect();
+        new.sort_by_key(|(run, _)| run.since);
+        new
+    }
+
     /// Seconds of work that the runs of each running task before its present one saved, in the order of the facts.
     pub(crate) fn earlier_s(&self, facts: &PoolFacts) -> Vec<i64> {
         debug_assert!(

@@ -279,9 +279,9 @@ impl<'a> Path<'a> {
     }
 
     fn renew_limits(&mut self) {
-        let now_s = self.now_s();
+        let at = (self.state.step, self.now_s());
         for (place, limit) in self.state.limits.iter_mut().enumerate() {
-            *limit = self.plan.course.limit_milli(place, self.state.demand_milli, now_s);
+            *limit = self.plan.course.limit_milli(place, self.state.demand_milli, at);
         }
     }
 
@@ -320,6 +320,12 @@ impl<'a> Path<'a> {
         let until_s = f64::from(self.now_s()) + (i64::from(hours) * SECONDS_PER_HOUR) as f64;
         let limits = self.plan.groups[group as usize].limits.unwrap_or(0);
         self.state.lapses[limits].add(Steps::of(until_s), number);
+    }
+
+    /// Whether a spot task of the group leaves the GPUs that windows keep.
+    fn leaves_windows(&self, group: u32) -> bool {
+        let kept_milli = self.plan.course.kept_milli(self.state.step);
+        kept_milli == 0 || self.plan.groups[group as usize].size.milli() + kept_milli <= self.state.room.idle_milli()
     }
 
     fn is_within_quota(&self, group: u32) -> bool {

@@ -259,7 +259,7 @@ fn groups(facts: &PoolFacts, arrivals: &[(Kind, Arrivals<'_>)]) -> (Vec<Group>, 
         is_hp: kind.class == TaskClass::Hp,
         hours: kind.hours.map_or(0, vocab::HorizonHours::get),
         limits: kind.hours.map(|hours| facts.limits.iter().filter(|limit| limit.hours <= hours).count()),
-        is_offered: kind.hours.is_none_or(|hours| facts.limits.iter().any(|limit| limit.hours == hours)),
+        is_offered: facts.is_offered(*kind),
         size: *size,
     };
     let groups = all.iter().map(group).collect();

@@ -47,6 +47,11 @@ impl Ranked {
         &self.order[self.first[usize::from(gpus).min(MOST + 1)] as usize..]
     }
 
+    /// GPUs of all nodes that are ranked.
+    pub fn sum(&self) -> u64 {
+        (1..=MOST as u8).map(|gpus| self.fitting(gpus).len() as u64).sum()
+    }
+
     /// A node has so many GPUs more.
     pub fn raise(&mut self, node: u32, gpus: u8) {
         for _ in 0..gpus {
@@ -97,6 +102,7 @@ mod tests {
                 ranked.lower(node, gpus.min(ranked.of(node)));
             }
             let open = [0, 1, 2, 3];
+            assert_eq!(ranked.sum(), open.iter().map(|node| u64::from(ranked.of(*node))).sum::<u64>());
             for least in 0..=9 {
                 let mut fitting = ranked.fitting(least).to_vec();
                 assert!(fitting.is_sorted_by_key(|node| ranked.of(*node)));

@@ -82,6 +82,11 @@ impl Room {
         self.kept.clear();
     }
 
+    /// Idle GPUs of open nodes and free parts of shared ones, in thousandths of a GPU.
+    pub fn idle_milli(&self) -> u64 {
+        self.idle.sum() * 1_000 + self.parts_milli
+    }
+
     /// Takes GPUs that are idle for all pods, or for none. Answers the pods, a part of all.
     pub fn take(&mut self, size: Size, (run, is_hp, may_kept): (u32, bool, bool)) -> Option<std::ops::Range<u32>> {
         if size.gpus == 0 {

@@ -50,6 +50,26 @@ impl Starts {
         started as f64 / self.sorted_s.len() as f64
     }
 
+    /// A mixture of distributions by their weights, as so many equally likely starts; none of nothing.
+    pub(crate) fn mixed(parts: &[(f64, &Self)], futures: usize) -> Option<Self> {
+        let mut all: Vec<(f64, f64)> = Vec::new();
+        for (weight, part) in parts {
+            all.extend(part.each().map(|start| (start, weight / part.futures() as f64)));
+        }
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let sum: f64 = all.iter().map(|(_, weight)| weight).sum();
+        let (mut place, mut below) = (0, 0.0);
+        let mut at = |number: usize| {
+            let share = (number as f64 + 0.5) / futures as f64 * sum;
+            while place + 1 < all.len() && below + all[place].1 < share {
+                below += all[place].1;
+                place += 1;
+            }
+            all.get(place).map(|(start, _)| *start)
+        };
+        (0..futures).map(&mut at).collect::<Option<Vec<f64>>>().and_then(Self::of)
+    }
+
     /// Each start moved by what `moved` makes of its level and itself; the order of the futures stays.
     pub(crate) fn moved(&self, moved: impl Fn(f64, f64) -> f64) -> Self {
         let (count, mut before) = (self.sorted_s.len() as f64, 0.0_f64);
@@ -76,5 +96,15 @@ mod tests {
         let later = starts.moved(|_, start| start * 2.0);
         assert_eq!(later.quantile_s(0.875), f64::from(HORIZON_S));
         assert_eq!(later.quantile_s(0.625), 2_400.0);
+    }
+
+    #[test]
+    fn a_mixture_has_each_start_as_often_as_its_part_weighs() {
+        let (ten, hundred) = (Starts::of(vec![10.0; 4]).unwrap(), Starts::of(vec![100.0, 200.0]).unwrap());
+        let mixed = Starts::mixed(&[(0.25, &hundred), (0.75, &ten)], 16).unwrap();
+        let count = |of: f64| mixed.each().filter(|start| *start == of).count();
+        assert_eq!([10.0, 100.0, 200.0].map(count), [12, 2, 2]);
+        assert_eq!(Starts::mixed(&[(1.0, &hundred), (0.0, &ten)], 2), Some(hundred));
+        assert_eq!(Starts::mixed(&[], 3), None);
     }
 }

@@ -6,7 +6,7 @@ use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::pool::{Command, Pool, PoolRules, Request};
 use placement::{Limit, Policy};
 use starts::{Ask, Doubt, Forecast, HORIZON_S, PoolFacts, StartExpert};
-use vocab::{HorizonHours, MilliGpus, NodeId, Organization, TaskClass, TaskId, UnixSeconds};
+use vocab::{HorizonHours, MilliGpus, NodeId, Organization, ReservedWindow, TaskClass, TaskId, UnixSeconds};
 
 const BEGIN: UnixSeconds = UnixSeconds::new(1_700_000_000);
 const HOUR_S: i64 = 3_600;
@@ -105,6 +105,36 @@ fn within_no_quota_a_guarantee_does_not_start_and_the_answer_says_why() {
     }
 }
 
+/// Eight GPUs of organization b from one time to another, in minutes from now.
+fn window(now: UnixSeconds, from_min: i64, to_min: i64) -> ReservedWindow {
+    let at = |minutes: i64| now.plus_s(minutes * 60);
+    let organization = Organization::parse("b").unwrap();
+    ReservedWindow { from: at(from_min), to: at(to_min), organization, gpus: MilliGpus::from_gpus(8) }
+}
+
+#[test]
+fn a_promise_that_would_reach_into_a_window_starts_after_it() {
+    let (mut pool, expert, now) = hours_of_spot("gfs");
+    let limit = Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(8) };
+    done(&mut pool, now, &Command::SetLimits(vec![limit]));
+    done(&mut pool, now, &Command::Submit(request("next", TaskClass::Spot, 8, Some(1), now)));
+    let median = |pool: &Pool| forecast(pool, &expert, "next").starts.quantile_s(0.5);
+    assert!(median(&pool) < 3_600.0, "{}", median(&pool));
+    pool.set_windows(vec![window(now, 70, 300)]);
+    assert!(median(&pool) > 4.0 * 3_600.0, "{}", median(&pool));
+    assert!(forecast(&pool, &expert, "next").doubts.contains(&Doubt::Reservations));
+}
+
+#[test]
+fn spot_at_will_does_not_start_on_gpus_that_an_open_window_keeps() {
+    let (mut pool, expert, now) = hours_of_spot("gfs");
+    done(&mut pool, now, &Command::Submit(request("next", TaskClass::Spot, 8, None, now)));
+    pool.set_windows(vec![window(now, -10, 240)]);
+    let starts = forecast(&pool, &expert, "next").starts;
+    assert_eq!(starts.probability_by(3.9 * 3_600.0), 0.0);
+    assert!(starts.quantile_s(0.5) < 6.0 * 3_600.0, "{}", starts.quantile_s(0.5));
+}
+
 #[test]
 fn hp_that_is_not_submitted_would_start_at_once_on_the_gpus_of_spot() {
     let (pool, expert, now) = hours_of_spot("gfs");
@@ -145,7 +175,7 @@ fn without_a_history_the_answer_says_what_is_not_known() {
 #[test]
 fn starts_that_were_seen_are_held_against_their_forecasts_and_a_restart_keeps_that() {
     let (mut pool, mut expert, mut now) = hours_of_spot("gfs");
-    for number in 0..24 {
+    for number in 0..30 {
         let (waits, before) = (format!("next-{number}"), pool.fleet().tasks().keys().next().unwrap().clone());
         done(&mut pool, now, &Command::Submit(request(&waits, TaskClass::Spot, 8, None, now)));
         let facts = PoolFacts::of(&pool);
@@ -159,10 +189,23 @@ fn starts_that_were_seen_are_held_against_their_forecasts_and_a_restart_keeps_th
         expert.observe(&PoolFacts::of(&pool));
     }
     let coverage = expert.coverage(TaskClass::Spot).unwrap();
-    assert_eq!((coverage.scored, expert.coverage(TaskClass::Hp)), (24, None));
+    assert_eq!((coverage.scored, expert.coverage(TaskClass::Hp)), (30, None));
+    assert!(coverage.class_mean_pinball_s.is_some(), "the waits before were seen, too: {coverage:?}");
     assert!(coverage.of_90 > 0.8, "{coverage:?}");
     let bytes = expert.to_bytes();
     assert_eq!(StartExpert::from_bytes(&bytes).unwrap(), expert);
     let damaged = (0..bytes.len()).step_by(97).map(|end| StartExpert::from_bytes(&bytes[..end]));
     assert!(damaged.into_iter().all(|read| read.is_err()), "cut bytes are refused");
+}
+
+#[test]
+fn knowledge_of_the_format_before_is_read() {
+    let (_, expert, _) = hours_of_spot("gfs");
+    let mut bytes = expert.to_bytes();
+    // It ended before the waits, of which there are none here.
+    bytes.truncate(bytes.len() - 4);
+    bytes[4] = 1;
+    assert_eq!(StartExpert::from_bytes(&bytes).unwrap(), expert);
+    bytes[4] = 3;
+    assert!(StartExpert::from_bytes(&bytes).is_err(), "one that is not known is refused");
 }

@@ -5,6 +5,7 @@ use crate::choices::{AggregationSourceBody, CapacitySourceBody, PlacedByBody, Pr
 use crate::drift::DriftExplanation;
 use crate::forecast::OrganizationForecast;
 use crate::overrides::OverrideBody;
+use crate::start::StartCoverageBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -40,6 +41,10 @@ pub struct Explanation {
     /// stored explanations.
     #[serde(default)]
     pub drift: Option<DriftExplanation>,
+    /// How forecasts of starts fared, by class, as of now; empty while few starts were forecast, where an external scheduler places the
+    /// pool, and in stored explanations.
+    #[serde(default)]
+    pub starts: Vec<StartCoverageBody>,
 }
 
 /// C and its source.

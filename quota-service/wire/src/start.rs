@@ -235,6 +235,9 @@ pub struct StartCoverageBody {
     pub coverage_90: f64,
     /// Mean pinball loss over the levels 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 and 0.95, in seconds.
     pub pinball_s: f64,
+    /// The same of the mean wait of the class in the week before, in seconds; null while few forecasts had it beside them.
+    #[serde(default)]
+    pub class_mean_pinball_s: Option<f64>,
 }
 
 /// `GET /v1/tasks/{id}/eta` and `POST /v1/tasks/eta`: when a task will start.

@@ -1,11 +1,12 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 80] = [
+const REMEDIES: [(&str, &str); 81] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
     ),
+    ("affinity", "nothing is to be done: take the start as rough"),
     ("at_bound", "widen eta_least and eta_most of the pool's settings, or leave it"),
     ("bad-body", "correct the fields that `errors` names"),
     ("bad-path", "percent-encode the name"),

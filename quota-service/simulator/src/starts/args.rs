@@ -12,7 +12,8 @@ use vocab::HorizonHours;
     One in so many of the tasks that wait when they are submitted is asked about at that moment: when will it start? The answer is held\n\
     against its start. Beside it: plans by requested times, as squeue --start makes them (a request is twice the duration, rounded up\n\
     to 1, 2, 4, 8, 12, 24, 48, 96, 168 or 336 h; plan-exact knows the duration itself), the mean wait of the class over a week, and\n\
-    the quantiles of its last 300 waits. Waits beyond 72 h count as 72 h, for all of them.")]
+    the quantiles of its last 300 waits. Waits beyond 72 h count as 72 h, for all of them. Questions of the last 72 h of submissions are\n\
+    not scored: after the end of the list nothing comes, and all that wait start.")]
 pub struct Eta {
     #[command(flatten)]
     pub trace: Trace,

@@ -4,6 +4,7 @@ use serde::Serialize;
 use starts::{HORIZON_S, LEVELS};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 use vocab::{TaskClass, UnixSeconds};
 
 /// Answerers, in the order of the answers.
@@ -78,11 +79,14 @@ impl Score {
     }
 }
 
-/// Scores by class and method.
+/// Scores by class and method of the questions of a time.
 #[must_use]
-pub fn scores(questions: &[Question], from: UnixSeconds) -> BTreeMap<&'static str, BTreeMap<&'static str, Score>> {
+pub fn scores(
+    questions: &[Question],
+    of: &Range<UnixSeconds>,
+) -> BTreeMap<&'static str, BTreeMap<&'static str, Score>> {
     let of_class = |class: TaskClass| {
-        let asked = || questions.iter().filter(move |one| one.class == class && one.at >= from);
+        let asked = || questions.iter().filter(move |one| one.class == class && of.contains(&one.at));
         let one = |(number, name): (usize, &'static str)| Some((name, Score::of(asked(), number)?));
         (class.as_str(), METHODS.into_iter().enumerate().filter_map(one).collect())
     };
@@ -107,4 +111,27 @@ pub fn rows(questions: &[Question]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_before_and_after_the_scored_time_do_not_count() {
+        let question = |at: i64, wait_s: f64| Question {
+            job: 0,
+            at: UnixSeconds::new(at),
+            class: TaskClass::Spot,
+            gpus_milli: 1_000,
+            answers: [[100.0; LEVELS.len()]; METHODS.len()],
+            wait_s: Some(wait_s),
+            cpu_s: 0.0,
+        };
+        let questions = [question(9, 9_000.0), question(10, 100.0), question(19, 100.0), question(20, 9_000.0)];
+        let scores = scores(&questions, &(UnixSeconds::new(10)..UnixSeconds::new(20)));
+        let forecast = scores["spot"]["forecast"];
+        assert_eq!((forecast.asked, forecast.pinball_s, forecast.coverage_50), (2, 0.0, Some(1.0)));
+        assert!(scores["hp"].is_empty());
+    }
 }

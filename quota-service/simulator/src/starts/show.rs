@@ -5,6 +5,7 @@ use super::watch::Watch;
 use crate::commands::SimulatorError;
 use command_line::{print_json, print_text, say, table};
 use serde_json::json;
+use std::ops::Range;
 use std::path::Path;
 use vocab::{TaskClass, UnixSeconds};
 
@@ -18,9 +19,9 @@ pub fn write(folder: &Path, questions: &[Question]) -> Result<(), SimulatorError
     written.map_err(|fault| SimulatorError::Write { file, fault })
 }
 
-/// Prints a table, or JSON alone.
-pub fn show(watch: &Watch<'_>, from: UnixSeconds, json: bool) {
-    let scores = scores(&watch.questions, from);
+/// Prints a table of the questions of a time, or JSON alone.
+pub fn show(watch: &Watch<'_>, of: &Range<UnixSeconds>, json: bool) {
+    let scores = scores(&watch.questions, of);
     let cpu_s: f64 = watch.questions.iter().map(|one| one.cpu_s).sum();
     let mean_cpu_ms = 1e3 * cpu_s / watch.questions.len().max(1) as f64;
     let classes = [(TaskClass::Hp, watch.came[0]), (TaskClass::Spot, watch.came[1])];

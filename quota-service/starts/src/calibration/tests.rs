@@ -16,7 +16,8 @@ fn scored(count: usize, times: f64) -> Calibration {
     let (mut calibration, raw) = (Calibration::default(), hour());
     for number in 0..count {
         let at = NOW.plus_s((number as i64 - count as i64) * 1_200);
-        calibration.issue(&task(number), at, &raw, &calibration.correct(&raw, at));
+        let forecast = calibration.correct(&raw, at);
+        calibration.issue(&task(number), at, &forecast);
         let wait_s = (number * 7 % 61) as f64 * 60.0;
         calibration.started(&task(number), at.plus_s(((wait_s + ALIKE_S) * times - ALIKE_S) as i64));
     }
@@ -36,7 +37,7 @@ fn levels_and_times_are_inverse_to_each_other_within_the_futures_and_beyond() {
 #[test]
 fn forecasts_that_were_right_are_left_alone_and_those_that_were_short_grow() {
     let ratio = |times: f64| {
-        let corrected = scored(488, times).correct(&hour(), NOW);
+        let corrected = scored(488, times).correct(&hour(), NOW).corrected;
         (corrected.quantile_s(0.5) + ALIKE_S) / (hour().quantile_s(0.5) + ALIKE_S)
     };
     assert!((ratio(1.0) - 1.0).abs() < 0.1, "{}", ratio(1.0));
@@ -54,18 +55,18 @@ fn corrected_forecasts_cover_as_much_as_they_state_though_raw_ones_do_not() {
 #[test]
 fn tasks_that_still_wait_count_as_waiting_at_least_as_long() {
     let mut calibration = scored(244, 1.0);
-    let before = calibration.correct(&hour(), NOW).quantile_s(0.9);
+    let before = calibration.correct(&hour(), NOW).corrected.quantile_s(0.9);
     for number in 0..200 {
         let at = NOW.plus_s(-8_000 - number as i64 * 1_200);
-        calibration.issue(&task(1_000 + number), at, &hour(), &hour());
+        calibration.issue(&task(1_000 + number), at, &calibration.correct(&hour(), at));
     }
-    let after = calibration.correct(&hour(), NOW).quantile_s(0.9);
+    let after = calibration.correct(&hour(), NOW).corrected.quantile_s(0.9);
     assert!(after > 1.5 * before, "{before} became {after}");
 }
 
 #[test]
 fn forecasts_of_long_waits_are_not_moved_by_what_short_ones_were_worth() {
     let days = Starts::of((0..61).map(|path| 100_000.0 + f64::from(path) * 1_000.0).collect()).unwrap();
-    let corrected = scored(488, 3.0).correct(&days, NOW);
+    let corrected = scored(488, 3.0).correct(&days, NOW).corrected;
     assert!((corrected.quantile_s(0.5) / days.quantile_s(0.5) - 1.0).abs() < 0.02);
 }

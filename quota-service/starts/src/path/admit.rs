@@ -66,7 +66,7 @@ impl Path<'_> {
         if is_hp && self.state.room.fits_without_spot(size, false) {
             return true;
         }
-        if is_hp || !self.is_within_quota(group) {
+        if is_hp || !self.is_within_quota(group) || !self.leaves_windows(group) {
             return false;
         }
         let pods = self.state.room.take(size, (NONE, is_hp, false));
@@ -82,7 +82,8 @@ impl Path<'_> {
         let Group { size, is_hp, .. } = self.plan.groups[group as usize];
         let run = self.state.runs.0.len() as u32;
         if !is_hp {
-            return if self.is_within_quota(group) { self.state.room.take(size, (run, false, true)) } else { None };
+            let may_start = self.is_within_quota(group) && self.leaves_windows(group);
+            return if may_start { self.state.room.take(size, (run, false, true)) } else { None };
         }
         if let Some(pods) = self.state.room.take(size, (run, true, is_kept)) {
             return Some(pods);

@@ -11,6 +11,7 @@ on_both_databases![
     a_price_list_has_the_wait_of_each_guarantee_and_what_ends_in_time,
     knowledge_of_starts_survives_a_restart_and_is_learned_again_where_it_cannot_be_read,
     a_waiting_task_is_listed_with_its_expected_start_and_announced_when_that_moves,
+    the_explanation_of_a_quota_says_how_forecasts_of_starts_fared,
 ];
 
 async fn eta(service: &TestService, id: &str) -> Answer {
@@ -228,4 +229,28 @@ async fn a_waiting_task_is_listed_with_its_expected_start_and_announced_when_tha
     let (placed, later) = (store.placed_pools().await.unwrap()[0].id, quota_service::engine::Cursor::after(number));
     let more = quota_service::engine::events_after(store, placed, later).await.unwrap();
     assert!(more.iter().all(|(_, event)| event.kind.to_string() != "eta_moved"), "{more:?}");
+}
+
+async fn the_explanation_of_a_quota_says_how_forecasts_of_starts_fared(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let explained =
+        async || service.get(&format!("/v1/quota/explain?{OF_POOL}&hours=4")).await.expect(200)["starts"].clone();
+    assert_eq!(explained().await, json!([]), "none was forecast");
+    let _ = submit(&service, &hp("next-0", 8.0, 1)).await;
+    for number in 1..=28 {
+        let _ = submit(&service, &hp(&format!("next-{number}"), 8.0, 1)).await;
+        service.service.start_times.look().await;
+        service.pass_s(600);
+        let _ = tell(&service, &format!("next-{}", number - 1), "finish").await.expect(200);
+        service.pass_s(60);
+        service.service.start_times.look().await;
+    }
+    let starts = explained().await;
+    let [hp] = starts.as_array().unwrap().as_slice() else { panic!("one class: {starts}") };
+    assert_eq!((&hp["class"], &hp["scored"]), (&"hp".into(), &28.into()), "{hp}");
+    let shares = ["coverage_50", "coverage_90"].map(|name| number(&hp[name]));
+    assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{hp}");
+    assert_eq!(number(&hp["class_mean_pinball_s"]), 0.0, "each waited for ten minutes: {hp}");
+    let answered = eta(&service, "next-28").await.expect(200);
+    assert_eq!(answered["calibration"], Value::Null, "it runs: {answered}");
 }

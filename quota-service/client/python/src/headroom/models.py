@@ -668,6 +668,10 @@ class Explanation:
     """The side that places the tasks of the pool; null while it is undecided, and in explanations stored before
     there were sides."""
 
+    starts: list[StartCoverageBody] | None = None
+    """How forecasts of starts fared, by class, as of now; empty while few starts were forecast, where an
+    external scheduler places the pool, and in stored explanations."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FieldError:
@@ -2246,6 +2250,10 @@ class StartCoverageBody:
 
     scored: int
     """Forecasts whose start is known."""
+
+    class_mean_pinball_s: float | None = None
+    """The same of the mean wait of the class in the week before, in seconds; null while few forecasts had it
+    beside them."""
 
 
 @dataclass(frozen=True, kw_only=True)
