@@ -239,6 +239,14 @@ mod tests {
     }
 
     #[test]
+    fn idle_gpus_that_an_open_window_keeps_are_not_sold_to_spot() {
+        let supply = Supply { kept: gpus(20), ..supply(100, 30, &[(4, 5)], 10) };
+        let bounds = [Bound { hours: hours(4), bound: gpus(10) }];
+        let [ref quota] = quotas(&supply, &bounds, Eta::ONE)[..] else { panic!("one quota for one bound") };
+        assert_eq!((quota.quota, quota.available), (gpus(15), gpus(10)), "10 of 30 idle ones, and 5 that spot holds");
+    }
+
+    #[test]
     fn what_may_be_admitted_fits_into_every_shorter_guarantee() {
         check(
             &supply(100, 30, &[(1, 40)], 30),

@@ -83,6 +83,22 @@ fn spot_at_will_leaves_with_notice_before_a_window_and_comes_back_after_it() {
 }
 
 #[test]
+fn nothing_starts_on_gpus_of_spot_that_still_saves_before_a_window() {
+    let rules = PoolRules { grace_s: 60, ..PoolRules::default() };
+    let mut pool = limited(1, rules, &[window("lab", 8, 3_600, 7_200)]);
+    assert_eq!(asks(&mut pool, 0, "will", SPOT, 8, None), "starts");
+    assert!(matches!(pool.pass(at(3_540)).facts[..], [Fact::Cleared { .. }]));
+    let theirs = of("lab", request("theirs", TaskClass::Hp, GpuRequest::Whole(8), 1, None));
+    let (report, done) = pool.handle(at(3_545), &Command::Submit(theirs));
+    done.unwrap();
+    let starts = report.facts.iter().find_map(|fact| match fact {
+        Fact::Started { starts, .. } => Some(*starts),
+        _ => None,
+    });
+    assert_eq!(starts, Some(at(3_600)), "the notice of the victim lasts until then");
+}
+
+#[test]
 fn a_task_that_finishes_as_a_window_begins_is_no_victim_of_it() {
     let mut pool = limited(1, PoolRules::default(), &[window("lab", 8, 3_600, 7_200)]);
     assert_eq!(asks(&mut pool, 0, "will", SPOT, 8, None), "starts");
