@@ -115,7 +115,10 @@ mod tests {
         for (place, values) in found {
             let words = values.as_array().unwrap().iter().filter_map(serde_json::Value::as_str);
             for word in words {
-                assert!(!word.contains(|c: char| c.is_ascii_uppercase()), "{place}: {word} is the name of a variant");
+                // Days of the week are written as iCalendar writes them: MO, TU.
+                let is_capitals = word.bytes().all(|byte| byte.is_ascii_uppercase());
+                let has_capitals = word.bytes().any(|byte| byte.is_ascii_uppercase());
+                assert!(is_capitals || !has_capitals, "{place}: {word} is the name of a variant");
             }
         }
     }

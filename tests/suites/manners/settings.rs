@@ -129,12 +129,7 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("quota-service", "retrain_at", "24", "24 is no hour of a day: write 0 to 23"),
         ("quota-service", "retrain_limit_s", "0", "0 is below 1, the least"),
         ("quota-service", "snapshot_facts", "0", "0 is below 1, the least"),
-        (
-            "quota-service",
-            "webhook_url",
-            "ftp://example.org/hook",
-            "write http://HOST:PORT/PATH or https://HOST:PORT/PATH",
-        ),
+        ("quota-service", "webhook_url", "ftp://example.org", "write http://HOST:PORT/PATH or https://HOST:PORT/PATH"),
         ("headroom-kubernetes", "extender", "perhaps", "\"perhaps\" is not true or false"),
         ("headroom-kubernetes", "flavors", "a100", "write FLAVOR=GPU_MODEL"),
         ("quota-service", "own_clusters", "a:b", "a colon"),
