@@ -5,7 +5,7 @@ use polars::prelude::PolarsError;
 use std::path::PathBuf;
 use store::StoreError;
 use training::TrainingError;
-use vocab::{HourStart, NameError, RateError, SeriesId};
+use vocab::{HourStart, NameError, PoolId, RateError, SeriesId};
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +91,8 @@ pub enum RowFault {
         "actual of {series} at {target} is {second} here and {first} in row {first_row}: score against one history"
     )]
     Contradiction { series: Box<SeriesId>, target: HourStart, first: f64, first_row: u64, second: f64 },
+    #[error("there is no forecast of pool {pool}; the forecasts are of {known}: give both files of one backtest")]
+    OtherPool { pool: Box<PoolId>, known: String },
     #[error("guarantee_rate is {rate} here and {first} in row {first_row}: make one report for each rate")]
     OtherRate { rate: String, first: String, first_row: u64 },
 }

@@ -56,6 +56,18 @@ impl PoolBounds {
         Ok(bounds)
     }
 
+    /// Bounds of a pool that nobody forecast belong to another backtest.
+    ///
+    /// # Errors
+    /// The first row of a pool that is not in `forecast`, in ascending order.
+    pub fn check_pools(&self, forecast: &[PoolId]) -> Result<(), ExportError> {
+        let Some(other) = self.rows.iter().find(|row| forecast.binary_search(&row.pool).is_err()) else {
+            return Ok(());
+        };
+        let known = forecast.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(table::at(&self.file, other.row, RowFault::OtherPool { pool: Box::new(other.pool.clone()), known }))
+    }
+
     /// Cuts bounds and peaks at what the pools have: no one is promised, and nothing runs, above the capacity.
     pub fn cap(&mut self, capacities: &Capacities) {
         for row in &mut self.rows {

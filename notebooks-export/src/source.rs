@@ -39,6 +39,9 @@ pub fn read(what: &Report, config: &Config) -> Result<Source, ExportError> {
             capacities: Capacities::new(),
             played: None,
         };
+        if let Some(bounds) = &source.bounds {
+            bounds.check_pools(&source.pools())?;
+        }
         source.add_capacities(&what.capacity)?;
         return Ok(source);
     }
@@ -51,7 +54,7 @@ fn played(what: &Report, config: &Config) -> Result<Source, ExportError> {
     let (forecasts, bounds) = (folder.path().join(FORECASTS), folder.path().join(POOL_BOUNDS));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ExportError::Runtime)?;
     let played = runtime.block_on(async {
-        let store = store::connect(&config.database).await?;
+        let store = store::connect_existing(&config.database).await?;
         let played = play_runs(store.as_ref(), &what.run, rate, &forecasts, &bounds).await?;
         store.close().await;
         Ok::<_, ExportError>(played)
@@ -82,10 +85,16 @@ fn latest(rows: &[CapacityRow]) -> Capacities {
 }
 
 impl Source {
-    fn add_capacities(&mut self, given: &[Capacity]) -> Result<(), ExportError> {
+    /// Pools of the forecasts, in ascending order.
+    fn pools(&self) -> Vec<PoolId> {
         let mut pools: Vec<PoolId> = self.forecasts.series.iter().map(|series| series.pool.clone()).collect();
         pools.sort();
         pools.dedup();
+        pools
+    }
+
+    fn add_capacities(&mut self, given: &[Capacity]) -> Result<(), ExportError> {
+        let pools = self.pools();
         for one in given {
             let pool = match (&one.pool, &pools[..]) {
                 (Some(pool), known) if known.contains(pool) => pool,

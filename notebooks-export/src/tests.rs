@@ -121,6 +121,39 @@ fn the_parquet_file_holds_every_row_with_types_and_times_in_utc() {
 }
 
 #[test]
+fn bounds_of_a_pool_without_forecasts_are_refused_by_their_row() {
+    let bounds = "\
+2024-03-01T08:00:00+08:00,4,earth,V100,m,pooled,0.9,10,4
+2024-03-01T08:00:00+08:00,4,mars,V100,m,pooled,0.9,10,4
+";
+    let fault = refusal(TWO, Some(bounds));
+    assert!(fault.contains("p.csv, row 3: there is no forecast of pool mars:V100"), "{fault}");
+    assert!(fault.contains("the forecasts are of earth:V100: give both files of one backtest"), "{fault}");
+}
+
+#[test]
+fn a_report_of_a_database_that_is_not_there_creates_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.db");
+    let what = Report {
+        run: vec!["run-9".parse().unwrap()],
+        forecasts: None,
+        pool_bounds: None,
+        capacity: Vec::new(),
+        time_zone: None,
+        model: None,
+        baseline: None,
+        zero_hours: ZeroHours::Gap,
+        title: "A title".to_owned(),
+        out: folder.path().join("report"),
+    };
+    let config = Config { database: format!("sqlite://{}", file.display()), ..Config::default() };
+    let fault = make(&what, &config).unwrap_err().to_string();
+    assert!(fault.contains("wrong.db: name the right one with --database"), "{fault}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn bounds_of_pools_are_scored_by_aggregation() {
     let bounds = "\
 2024-03-01T08:00:00+08:00,4,earth,V100,m,pooled,0.9,10,4

@@ -35,7 +35,7 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
         return Err(wrong(format!("{} is there already: name a new file", file.display())));
     }
     // Also brings the schema up to date, and finds out what is wrong with the URL.
-    let store = store::connect(database).await.map_err(failed)?;
+    let store = store::connect_existing(database).await.map_err(failed)?;
     let backend = store.backend();
     let beside = file.with_extension("unfinished");
     let whole = match backend {
@@ -161,7 +161,7 @@ async fn schema(database: &str) -> Result<Schema, StoreError> {
 }
 
 async fn retain(database: &str, flags: &RetainFlags, json: bool) -> Result<(), Failure> {
-    let store = store::connect(database).await.map_err(failed)?;
+    let store = store::connect_existing(database).await.map_err(failed)?;
     let now = Clock::real().now();
     let wanted = [
         (Kind::Usage, flags.usage_days),

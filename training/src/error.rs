@@ -15,7 +15,9 @@ use vocab::{ClusterName, HourStart, RateError};
 #[derive(Debug, thiserror::Error)]
 pub enum TrainingError {
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+    #[error("there is no {run}: train runs list shows those that there are")]
+    NoRun { run: String },
     #[error(transparent)]
     Rows(#[from] SpoolError),
     #[cfg(feature = "parquet")]
@@ -162,12 +164,22 @@ fn of_files(fault: &parquet_source::SourceError) -> Exit {
     if fault.is_retryable() { Exit::Unavailable } else { Exit::DataInvalid }
 }
 
+impl From<StoreError> for TrainingError {
+    fn from(fault: StoreError) -> Self {
+        match fault {
+            StoreError::NotFound { what: "run", id } => Self::NoRun { run: id },
+            other => Self::Store(other),
+        }
+    }
+}
+
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
         let exit = match &fault {
             E::Gate { .. } => Exit::Gate,
             E::NoCluster { .. }
             | E::WhichCluster { .. }
+            | E::NoRun { .. }
             | E::NoSeries { .. }
             | E::NotExplained { .. }
             | E::SettingsOfOther { .. }
@@ -207,6 +219,7 @@ impl From<TrainingError> for Failure {
             | E::Records(_)
             | E::JobRecords { .. }
             | E::NothingScored
+            | E::Store(StoreError::NoFile { .. })
             | E::NothingToExplain { .. }
             | E::EmptyShard { .. }
             | E::Calendar { .. } => Exit::DataInvalid,

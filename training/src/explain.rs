@@ -45,7 +45,7 @@ struct ContributionBody {
 /// # Errors
 /// There is no such run or series, its kind is not explained, or its history is too short.
 pub async fn run(what: &Explain, config: &Config, json: bool) -> Result<(), TrainingError> {
-    let store = store::connect(&config.database).await?;
+    let store = store::connect_existing(&config.database).await?;
     let (cluster, record) = chosen(store.as_ref(), what).await?;
     let (id, model) = (record.id, record.facts.model.clone());
     let bytes = store.checkpoint(id).await?;

@@ -88,7 +88,7 @@ pub struct ChosenAggregation {
 /// # Errors
 /// A cluster cannot be trained, or does not pass the gate; what was trained before it stays.
 pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), TrainingError> {
-    let store = store::connect(&config.database).await?;
+    let store = store::connect_existing(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
     let (mut reports, mut faults) = (Vec::new(), Vec::new());
     let clusters = history::chosen(store.as_ref(), what.cluster.as_ref()).await?;

@@ -80,7 +80,7 @@ fn without_hours(mut scores: Value) -> Value {
 /// # Errors
 /// There is no such run or cluster, or the database does not answer.
 pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(), TrainingError> {
-    let store = store::connect(&config.database).await?;
+    let store = store::connect_existing(&config.database).await?;
     let store = store.as_ref();
     if let RunsCommand::List { cluster: Some(cluster) } | RunsCommand::Rollback { cluster } = command {
         history::chosen(store, Some(cluster)).await?;

@@ -46,7 +46,7 @@ struct Report {
 /// # Errors
 /// The history is too short, or the file cannot be written.
 pub async fn run(what: &Tune, config: &Config, json: bool) -> Result<(), TrainingError> {
-    let store = store::connect(&config.database).await?;
+    let store = store::connect_existing(&config.database).await?;
     let mut clusters = history::chosen(store.as_ref(), what.cluster.as_ref()).await?;
     if clusters.len() > 1 {
         let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.to_string()).collect();

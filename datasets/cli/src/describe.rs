@@ -53,7 +53,7 @@ struct SeriesDescription {
 }
 
 pub async fn run(what: &Describe, database: &str, json: bool) -> Result<(), CliError> {
-    let store = store::connect(database).await?;
+    let store = store::connect_existing(database).await?;
     let mut all = Vec::new();
     for cluster in panel::chosen(store.as_ref(), what.cluster.as_ref()).await? {
         if let Some(panel) = panel::load(store.as_ref(), &cluster).await? {

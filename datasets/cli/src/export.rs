@@ -12,7 +12,7 @@ pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliErr
     if json && is_stdout(&what.out) {
         return Err(CliError::JsonAndRows);
     }
-    let store = store::connect(database).await?;
+    let store = store::connect_existing(database).await?;
     let chosen = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?;
     let out = OutputFile::create(&what.out).map_err(|source| write_fault(&what.out, source))?;
     let mut writer = csv::Writer::from_writer(out);

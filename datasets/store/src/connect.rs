@@ -35,10 +35,21 @@ pub async fn connect_within(url: &str, statement_limit: Duration) -> Result<Arc<
     }
 }
 
+/// As [`connect`], for those who need what others wrote: a missing SQLite file is refused, not created.
+///
+/// # Errors
+/// As [`connect`]; [`StoreError::NoFile`].
+pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    match sqlite_file(url)? {
+        Some(file) if !file.exists() => Err(StoreError::NoFile { path: file.display().to_string() }),
+        _ => connect(url).await,
+    }
+}
+
 /// Opens a database read-only: it creates no SQLite file and does not migrate the schema.
 ///
 /// # Errors
-/// As [`connect`], except for the schema; [`StoreError::NotFound`] if the SQLite file does not exist.
+/// As [`connect`], except for the schema; [`StoreError::NoFile`].
 pub async fn inspect(url: &str) -> Result<Inspected, StoreError> {
     match place(url)? {
         Place::Sqlite(path) => crate::sqlite::inspect::inspect(path).await,

@@ -49,6 +49,12 @@ pub enum StoreError {
         /// The cause.
         reason: String,
     },
+    /// The SQLite file does not exist.
+    #[error("there is no database file {path}: name the right one with --database; datasets ingest makes a new one")]
+    NoFile {
+        /// Path of the file.
+        path: String,
+    },
     /// The SQLite file was deleted, emptied or replaced while it was open: a write now would be lost.
     #[error(
         "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, restore it from a \

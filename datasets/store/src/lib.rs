@@ -54,7 +54,9 @@ pub use audit::{AuditEntry, AuditOf, AuditRecord, AuditStore};
 pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
-pub use connect::{LONG_STATEMENT, check_url, connect, connect_within, copy_sqlite, inspect, sqlite_file};
+pub use connect::{
+    LONG_STATEMENT, check_url, connect, connect_existing, connect_within, copy_sqlite, inspect, sqlite_file,
+};
 pub use corrections::{CorrectionStore, MakeAuditEntry, OutcomeBefore};
 pub use error::StoreError;
 pub use etas::{EtaMove, EtaRecord, EtaStore};

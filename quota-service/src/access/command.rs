@@ -139,6 +139,7 @@ pub fn failed(fault: StoreError) -> Failure {
         fault if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,
         StoreError::NotFound { .. } => Exit::Usage,
+        StoreError::NoFile { .. } => Exit::DataInvalid,
         _ => Exit::Failure,
     };
     Failure::new(exit, fault)

@@ -21,7 +21,7 @@ fn url(entries: &[Entry]) -> &str {
 /// Fix of a fault of the database.
 pub fn fix(fault: &StoreError) -> &'static str {
     match fault {
-        StoreError::NotFound { what: "database file", .. } => {
+        StoreError::NoFile { .. } => {
             "start quota-service or run datasets ingest to create it, set database, or run this in the folder of the file"
         }
         StoreError::Denied { .. } => "correct database (DATABASE_URL), or grant the rights to this user",

@@ -11,14 +11,14 @@ use super::views;
 use crate::metrics;
 use serving::standing::Standing;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{StoreError, TaskRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, timeout};
-use vocab::{PlacedBy, PoolId, TaskId, UnixSeconds};
+use vocab::{Organization, PlacedBy, PoolId, TaskId, UnixSeconds};
 
 /// Most calls of one turn: the first of them waits for the last.
 const CALLS_IN_A_TURN: usize = 256;
@@ -41,6 +41,8 @@ pub struct Writer {
     /// Last decision of this writer: a pool that is read again after a fault was watched until then.
     watched: Option<UnixSeconds>,
     described_at: Option<UnixSeconds>,
+    /// Organizations whose shares stand in the metrics.
+    shares_shown: BTreeSet<Organization>,
     /// Stands while the database fails at every tick.
     stands: Standing,
 }
@@ -62,6 +64,7 @@ impl Writer {
             state: None,
             watched: None,
             described_at: None,
+            shares_shown: BTreeSet::new(),
             stands: Standing::new(),
         }
     }
@@ -90,7 +93,7 @@ impl Writer {
         let now = self.shared.core.clock.now();
         let is_due = self.described_at.is_none_or(|at| now.since_s(at) >= DESCRIBED_EVERY_S);
         if let Some(state) = self.state.as_ref().filter(|_| is_due) {
-            metrics::describe_nodes(&self.pool, &state.pool);
+            metrics::describe_nodes(&self.pool, &state.pool, &mut self.shares_shown);
             metrics::describe_tasks(&self.pool, views::counts(&state.pool));
             if state.side() == Some(PlacedBy::Headroom) {
                 metrics::describe_gpu_time(&self.pool, &state.accounts.total(state.pool.now()));

@@ -381,6 +381,7 @@ impl ApiError {
             }
             StoreError::Full { .. } => Self::plain(507, "store-full", "The database takes no more data", detail),
             StoreError::BadUrl { .. }
+            | StoreError::NoFile { .. }
             | StoreError::Denied { .. }
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }

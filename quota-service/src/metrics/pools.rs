@@ -9,7 +9,7 @@ use metrics::gauge;
 use placement::pool::Pool;
 use placement::staleness::stage;
 use std::collections::BTreeSet;
-use vocab::{OutcomeKind, OverrideKind, PoolId, UnixSeconds};
+use vocab::{Organization, OutcomeKind, OverrideKind, PoolId, UnixSeconds};
 
 const MILLI_GPU_S_PER_GPU_HOUR: f64 = 1_000.0 * vocab::SECONDS_PER_HOUR as f64;
 
@@ -122,16 +122,37 @@ pub fn describe_leads<'a>(pools: impl Iterator<Item = &'a PublishedPool>, leases
 }
 
 /// How the nodes of a pool stand whose tasks are placed here. Where it is not known what its GPUs draw there are no watts.
-pub fn describe_nodes(id: &PoolId, pool: &Pool) {
+/// `shown` are the organizations whose shares were told of before: one that has none any more is told as NaN, once.
+pub fn describe_nodes(id: &PoolId, pool: &Pool, shown: &mut BTreeSet<Organization>) {
     gauge!("headroom_fragmentation_gpus", &of_pool(id)).set(pool.fragmentation_milli() as f64 / 1_000.0);
     if let Some(watts) = pool.watts() {
         gauge!("headroom_power_watts", &of_pool(id)).set(watts as f64);
     }
-    for (organization, held_milli, level_milli_gpu_s) in pool.use_levels() {
-        let labels = of_pool_and(id, "organization", organization);
-        gauge!("headroom_spot_share_gpus", &labels).set(held_milli as f64 / 1_000.0);
-        gauge!("headroom_spot_share_level_gpu_hours", &labels).set(level_milli_gpu_s as f64 / MILLI_GPU_S_PER_GPU_HOUR);
+    describe_shares(id, pool.use_levels(), shown);
+}
+
+/// Of each organization what it holds, in thousandths of a GPU, and its level, in thousandths of a GPU-second.
+fn describe_shares<'a>(
+    id: &PoolId,
+    levels: impl Iterator<Item = (&'a Organization, u64, u64)>,
+    shown: &mut BTreeSet<Organization>,
+) {
+    let mut gone = std::mem::take(shown);
+    for (organization, held_milli, level_milli_gpu_s) in levels {
+        let level_gpu_hours = level_milli_gpu_s as f64 / MILLI_GPU_S_PER_GPU_HOUR;
+        describe_share(id, organization, held_milli as f64 / 1_000.0, level_gpu_hours);
+        let known = gone.take(organization);
+        shown.insert(known.unwrap_or_else(|| organization.clone()));
     }
+    for organization in gone {
+        describe_share(id, &organization, f64::NAN, f64::NAN);
+    }
+}
+
+fn describe_share(id: &PoolId, organization: &Organization, held_gpus: f64, level_gpu_hours: f64) {
+    let labels = of_pool_and(id, "organization", organization);
+    gauge!("headroom_spot_share_gpus", &labels).set(held_gpus);
+    gauge!("headroom_spot_share_level_gpu_hours", &labels).set(level_gpu_hours);
 }
 
 /// How many tasks wait and run.
@@ -146,5 +167,34 @@ pub fn describe_tasks(id: &PoolId, counts: TaskCounts) {
         let [cluster, gpu_model] = of_pool(id);
         let labels = [cluster, gpu_model, ("class", class.to_owned()), ("status", status.to_owned())];
         gauge!("headroom_tasks", &labels).set(count as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    #[test]
+    fn a_share_that_is_gone_is_told_as_nan_and_not_as_it_was() {
+        let id = PoolId::parse("c:A100").unwrap();
+        let [anna, bert] = ["anna", "bert"].map(|name| Organization::parse(name).unwrap());
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let mut shown = BTreeSet::new();
+        let line = |name: &str, organization: &str| {
+            let wanted = format!("{name}{{cluster=\"c\",gpu_model=\"A100\",organization=\"{organization}\"}} ");
+            let text = recorder.handle().render();
+            text.lines().find_map(|line| line.strip_prefix(&wanted)).map(str::to_owned)
+        };
+        metrics::with_local_recorder(&recorder, || {
+            describe_shares(&id, [(&anna, 2_000, 7_200_000), (&bert, 500, 3_600_000)].into_iter(), &mut shown);
+            assert_eq!(line("headroom_spot_share_gpus", "bert").as_deref(), Some("0.5"));
+            describe_shares(&id, std::iter::once((&anna, 1_000, 3_600_000)), &mut shown);
+        });
+        assert_eq!(line("headroom_spot_share_level_gpu_hours", "anna").as_deref(), Some("1"));
+        for name in ["headroom_spot_share_gpus", "headroom_spot_share_level_gpu_hours"] {
+            assert_eq!(line(name, "bert").as_deref(), Some("NaN"));
+        }
+        assert_eq!(shown, BTreeSet::from([anna]));
     }
 }

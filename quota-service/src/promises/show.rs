@@ -17,7 +17,7 @@ use wire::{PromiseHours, PromiseReport};
 /// # Errors
 /// The database does not answer, or the pool is unknown.
 pub async fn show(flags: &PromisesFlags, database: &str, json: bool) -> Result<(), Failure> {
-    let store = store::connect(database).await.map_err(failed)?;
+    let store = store::connect_existing(database).await.map_err(failed)?;
     let now = Clock::real().now();
     let mut reports = Vec::new();
     for pool in pools(store.as_ref(), flags.pool.as_ref()).await? {

@@ -81,6 +81,9 @@ async fn a_backup_that_cannot_be_made_or_read_has_a_reason_and_no_file(database:
     drop(with_usage(&database, 500).await);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let none = format!("sqlite://{}", path("none.db"));
+    let ran = program("quota-service", &["database", "backup", &path("saved"), "--database", &none]);
+    assert!(ran.code == 3 && ran.stderr.contains("none.db: name the right one"), "an empty backup is none: {ran:?}");
     std::fs::write(path("there"), "text").unwrap();
     let ran = program("quota-service", &["database", "backup", &path("there"), "--database", &database.url]);
     assert!(ran.code == 2 && ran.stderr.contains("is there already"), "{ran:?}");

@@ -32,7 +32,7 @@ struct Row {
 /// # Errors
 /// The window was not measured, or a cluster cannot be trained.
 pub async fn ablation(what: &Ablation, config: &Config, json: bool) -> Result<(), TrainingError> {
-    let store = store::connect(&config.database).await?;
+    let store = store::connect_existing(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
     let what = of_backtest(what);
     let mut report = Report::default();

@@ -39,7 +39,7 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
     if to_stdout && json {
         return Err(TrainingError::JsonAndRows);
     }
-    let store = store::connect(&config.database).await?;
+    let store = store::connect_existing(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
     let clusters = clusters(store.as_ref(), what).await?;
     if what.replay.served {

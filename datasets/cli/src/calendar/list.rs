@@ -21,7 +21,7 @@ struct Listed {
 }
 
 pub async fn run(database: &str, json: bool) -> Result<(), CliError> {
-    let store = store::connect(database).await?;
+    let store = store::connect_existing(database).await?;
     let listed = listed(store.as_ref()).await?;
     store.close().await;
     if json {

@@ -53,7 +53,7 @@ async fn calendar(what: &ShowCalendar, database: &str) -> Result<Calendar, CliEr
     // Days have no zone.
     const ZONE: &str = "UTC";
     let Some(text) = &what.calendar else {
-        let store = store::connect(database).await?;
+        let store = store::connect_existing(database).await?;
         let cluster = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?.remove(0);
         return panel::calendar(store.as_ref(), &cluster).await;
     };
@@ -64,7 +64,7 @@ async fn calendar(what: &ShowCalendar, database: &str) -> Result<Calendar, CliEr
     if let Some(read) = &named.file {
         return Ok(Calendar::with_own(ZONE, &named.choice.to_string(), Some(&read.table.to_csv()))?);
     }
-    let store = store::connect(database).await?;
+    let store = store::connect_existing(database).await?;
     resolve(store.as_ref(), ZONE, &named).await
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Opens a file read-only; does not create a missing one.
 pub async fn inspect(path: &str) -> Result<Inspected, StoreError> {
     if !Path::new(path).exists() {
-        return Err(StoreError::not_found("database file", &path));
+        return Err(StoreError::NoFile { path: path.to_owned() });
     }
     let options = SqliteStore::options(path).pragma("query_only", "on");
     let mut connection = options.connect().await?;

@@ -1,6 +1,7 @@
 //! How organizations stand under fair shares of spot: for people, beside decisions.
 
 use super::Pool;
+use crate::decide::asked;
 use crate::shares::{UseLevel, max_min};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{MilliGpus, Organization, TaskClass, TaskId};
@@ -77,10 +78,8 @@ impl Pool {
         let mut waiting = BTreeMap::new();
         let tried = self.waiting().filter(|one| one.request.gang.class == TaskClass::Spot && one.rests_until.is_none());
         for one in tried {
-            let core = one.request.core();
-            let milli = u64::from(core.pod.gpus.milli()) * u64::from(core.pods);
             let sum: &mut u64 = waiting.entry(&one.request.organization).or_default();
-            *sum = sum.saturating_add(milli);
+            *sum = sum.saturating_add(asked(&one.request.core()).milli());
         }
         waiting
     }
