@@ -107,7 +107,7 @@ impl Calibrator {
         calibrator.newest = reader.hour()?;
         let steps = recorded_steps(horizon);
         for _ in 0..reader.count()? {
-            let series = reader.series(&steps, *format)?;
+            let series = reader.series(horizon, *format)?;
             if calibrator.series.last().is_some_and(|before| before.id >= series.id) {
                 return Err(reader.damaged("series out of order"));
             }
@@ -217,10 +217,10 @@ impl<'a> Reader<'a> {
         Ok(PoolId { cluster, gpu_model })
     }
 
-    fn series(&mut self, steps: &[usize], format: u8) -> Result<SeriesState, CalibratorError> {
+    fn series(&mut self, horizon: HorizonHours, format: u8) -> Result<SeriesState, CalibratorError> {
         let pool = self.pool()?;
         let name = Organization::parse(self.text()?).map_err(|_| self.damaged("no name of an organization"))?;
-        let mut state = SeriesState::new(SeriesId { pool, organization: name }, steps);
+        let mut state = SeriesState::new(SeriesId { pool, organization: name }, horizon);
         (state.median, state.error_gpus, state.error_hours) = (self.number()?, self.number()?, self.number()?);
         if state.error_hours < 0.0 {
             return Err(self.damaged("a negative number of hours"));

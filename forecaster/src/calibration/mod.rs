@@ -1,7 +1,7 @@
 //! Online calibration: the recent past corrects what a model says next.
 //!
 //! A forecast teaches once all its hours are over. Per organization the order statistics of its residuals over a week,
-//! half shrunk to those of all organizations, correct the upper quantiles; the median follows its own misses in small
+//! half shrunk to those of all organizations, correct the upper quantiles, over long horizons by less; the median follows its own misses in small
 //! steps, the mean its recent error, and quantiles of demand in whole GPUs are whole. Per pool residuals of its measured
 //! peak make [`Conformal`], from which B_H follows.
 //!
@@ -20,6 +20,7 @@ mod long;
 mod online;
 mod pool;
 mod quantiles;
+mod reach;
 mod recent;
 mod residual;
 mod series;
@@ -36,6 +37,7 @@ use cursor::Cursor;
 use datasets::{Panel, window};
 use pool::PoolState;
 use quantiles::{Demand, UsualLosses};
+use reach::Reach;
 use residual::{Counts, WINDOW_HOURS, slot};
 use series::{Inputs, LEVELS, Lesson, SeriesState, recorded_steps};
 use std::collections::BTreeMap;
@@ -223,20 +225,20 @@ impl Calibrator {
         let each: Vec<_> = judged.iter().map(|(place, own)| (&self.series[*place].quantiles, own)).collect();
         let all = quantiles::mean(&each);
         for (place, own) in &judged {
-            self.series[*place].quantiles.learn(own, &all, horizon.steps() as f64);
+            self.series[*place].quantiles.learn(own, &all, horizon);
         }
     }
 
     fn learn_series(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
-        let recorded = recorded_steps(self.horizon);
+        let (recorded, reach) = (recorded_steps(self.horizon), Reach::over(self.horizon));
         let mut cursor = Cursor::default();
         for (id, lesson) in self.lessons(panel, issue, raw) {
             let known = cursor.find(self.series.len(), |place| &self.series[place].id, id);
             let known = known.unwrap_or_else(|place| {
-                self.series.insert(place, SeriesState::new(id.clone(), &recorded));
+                self.series.insert(place, SeriesState::new(id.clone(), self.horizon));
                 place
             });
-            self.series[known].learn(issue, &lesson, &recorded, &mut self.shared);
+            self.series[known].learn(issue, &lesson, (&recorded, &reach), &mut self.shared);
         }
     }
 
@@ -263,9 +265,9 @@ impl Calibrator {
     fn settle(&mut self) {
         self.series.retain(|series| !series.is_forgotten());
         self.pools.retain(|pool| !pool.is_forgotten());
-        let mut counts = Counts::default();
+        let (mut counts, reach) = (Counts::default(), Reach::over(self.horizon));
         if let Some(newest) = self.newest {
-            self.series.iter_mut().for_each(|series| series.settle(newest, &mut counts));
+            self.series.iter_mut().for_each(|series| series.settle(newest, &reach, &mut counts));
         }
         self.pools.iter_mut().for_each(PoolState::settle);
         for (number, all) in self.all.iter_mut().enumerate() {

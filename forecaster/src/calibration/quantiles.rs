@@ -4,19 +4,19 @@
 //! Demand that is calm for days and then jumps is described better by its last value, and corrections that a jump taught are too high
 //! for days after it.
 
-use super::residual::{WINDOW_HOURS, rank};
+use super::reach::Reach;
+use super::residual::rank;
 use super::series::LEVELS;
 use crate::mixture::{Losses, Mixture, stored_numbers, weighted_mean};
 use crate::scores::pinball;
+use vocab::HorizonHours;
 
 /// Experts on a quantile: corrected, as the model states it, the last value with its rises.
 pub const EXPERTS: usize = 3;
-/// Weights before any outcome.
-const PRIOR: [f64; EXPERTS] = [0.7, 0.15, 0.15];
 /// Part of the losses of all organizations in what one learns.
 const SHARED: f64 = 0.5;
-/// Rises below which an organization has no order statistic of them.
-const LEAST_RISES: usize = 24;
+/// Hours of rises below which an organization has no order statistic of them.
+const LEAST_RISES_HOURS: usize = 24;
 /// Numbers of the weights, as they are stored.
 pub const STORED_WEIGHTS: usize = LEVELS.len() * stored_numbers(EXPERTS);
 
@@ -63,21 +63,24 @@ impl Demand<'_> {
 
 impl QuantileExperts {
     /// Experts of an organization of which nothing is known.
-    pub fn new(recorded: usize) -> Self {
-        Self { mixtures: [Mixture::new(PRIOR); LEVELS.len()], rises_gpus: vec![f32::NAN; LEVELS.len() * recorded] }
+    pub fn new(recorded: usize, reach: &Reach) -> Self {
+        Self {
+            mixtures: [Mixture::new(reach.prior); LEVELS.len()],
+            rises_gpus: vec![f32::NAN; LEVELS.len() * recorded],
+        }
     }
 
-    /// Works out how far demand rose within each recorded step after the issue times of a week, up to that of `demand`.
-    pub fn settle_rises(&mut self, demand: &Demand<'_>, recorded: &[usize]) {
-        let first = (demand.issue + 1).saturating_sub(WINDOW_HOURS).max(1);
-        let mut rises = Vec::with_capacity(WINDOW_HOURS);
+    /// Works out how far demand rose within each recorded step after the issue times that count, up to that of `demand`.
+    pub fn settle_rises(&mut self, demand: &Demand<'_>, recorded: &[usize], reach: &Reach) {
+        let first = (demand.issue + 1).saturating_sub(reach.rises_hours).max(1);
+        let mut rises = Vec::with_capacity(reach.rises_hours);
         for (number, step) in recorded.iter().enumerate() {
             let rise = |issue: usize| Some((demand.at(issue + step)? - demand.at(issue - 1)?) as f32);
             rises.clear();
-            rises.extend((first..=demand.issue).filter_map(rise));
+            rises.extend((first..=demand.issue).rev().step_by(reach.rises_every).filter_map(rise));
             for (level, (_, p)) in LEVELS.iter().enumerate() {
                 let place = rank(rises.len(), *p);
-                let has_enough = rises.len() >= LEAST_RISES;
+                let has_enough = rises.len() * reach.rises_every >= LEAST_RISES_HOURS;
                 let statistic = has_enough.then(|| *rises.select_nth_unstable_by(place, f32::total_cmp).1);
                 self.rises_gpus[level * recorded.len() + number] = statistic.unwrap_or(f32::NAN);
             }
@@ -119,11 +122,12 @@ impl QuantileExperts {
         std::array::from_fn(|level| self.mixtures[level].in_usual(&losses[level]))
     }
 
-    /// Moves the weights by the losses of one forecast over `overlap` hours, and the mean of those of all organizations.
-    pub fn learn(&mut self, own: &UsualLosses, all: &UsualLosses, overlap: f64) {
+    /// Moves the weights by the losses of one forecast over the horizon, and the mean of those of all organizations.
+    pub fn learn(&mut self, own: &UsualLosses, all: &UsualLosses, horizon: HorizonHours) {
+        let (overlap, prior) = (horizon.steps() as f64, Reach::over(horizon).prior);
         for (level, mixture) in self.mixtures.iter_mut().enumerate() {
             let both = std::array::from_fn(|k| ((1.0 - SHARED) * own[level][k] + SHARED * all[level][k]) / overlap);
-            mixture.learn(&both, &PRIOR);
+            mixture.learn(&both, &prior);
         }
     }
 
@@ -190,15 +194,41 @@ pub fn mean(each: &[(&QuantileExperts, &UsualLosses)]) -> UsualLosses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
+
+    static SHORT: LazyLock<Reach> = LazyLock::new(|| Reach::over(HorizonHours::ONE));
+
+    #[test]
+    fn over_a_day_rises_of_two_weeks_count_of_every_second_issue_time() {
+        // Demand stands still, but for two days ten days before the issue time, in which it jumps up and down every few hours.
+        let mut gpus = vec![5.0; 400];
+        let measured = vec![true; 400];
+        gpus[60..108].iter_mut().enumerate().for_each(|(hour, gpus)| *gpus += if hour % 12 < 6 { 9.0 } else { 0.0 });
+        let demand = Demand { gpus: &gpus, measured: &measured, issue: 340 };
+        let (long, recorded) = (Reach::over(HorizonHours::new(24).unwrap()), [5]);
+        let rise = |reach: &Reach| {
+            let mut experts = QuantileExperts::new(1, reach);
+            experts.settle_rises(&demand, &recorded, reach);
+            experts.rise_gpus(1, 5, &recorded)
+        };
+        assert_eq!((rise(&SHORT), rise(&long)), (Some(0.0), Some(9.0)));
+        // A day of rises is enough: twelve of them.
+        let since = Demand { issue: 30, ..demand };
+        let mut experts = QuantileExperts::new(1, &long);
+        experts.settle_rises(&Demand { issue: 20, ..since }, &recorded, &long);
+        assert_eq!(experts.rise_gpus(0, 5, &recorded), None);
+        experts.settle_rises(&since, &recorded, &long);
+        assert_eq!(experts.rise_gpus(0, 5, &recorded), Some(0.0));
+    }
 
     #[test]
     fn rises_are_order_statistics_of_a_week_and_lie_on_lines_between_recorded_steps() {
         // Demand rises by one GPU an hour.
         let gpus: Vec<f64> = (0..220).map(f64::from).collect();
         let measured = vec![true; 220];
-        let mut experts = QuantileExperts::new(2);
+        let mut experts = QuantileExperts::new(2, &SHORT);
         let recorded = [1, 5];
-        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 200 }, &recorded);
+        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 200 }, &recorded, &SHORT);
         let rises: Vec<_> = (0..7).map(|step| experts.rise_gpus(0, step, &recorded)).collect();
         assert_eq!(rises, [Some(1.0), Some(2.0), Some(3.0), Some(4.0), Some(5.0), Some(6.0), None]);
         let statements = experts.statements((1, 5), [300.0, 310.0], Some(199.0), &recorded);
@@ -208,13 +238,13 @@ mod tests {
     #[test]
     fn without_a_day_of_rises_or_the_newest_hour_the_last_value_states_nothing() {
         let (gpus, mut measured) = (vec![5.0; 60], vec![true; 60]);
-        let mut experts = QuantileExperts::new(1);
+        let mut experts = QuantileExperts::new(1, &SHORT);
         let recorded = [0];
-        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded);
+        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded, &SHORT);
         assert_eq!(experts.rise_gpus(0, 0, &recorded), None);
         measured[19] = false;
         let demand = Demand { gpus: &gpus, measured: &measured, issue: 50 };
-        experts.settle_rises(&demand, &recorded);
+        experts.settle_rises(&demand, &recorded, &SHORT);
         assert_eq!((experts.rise_gpus(0, 0, &recorded), demand.latest_gpus()), (Some(0.0), Some(5.0)));
         assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), None);
         assert_eq!(experts.statements((0, 0), [1.0, 2.0], None, &recorded)[2], None);
@@ -222,14 +252,14 @@ mod tests {
 
     #[test]
     fn an_expert_that_loses_less_is_issued_more_and_one_that_stated_nothing_stays() {
-        let mut experts = QuantileExperts::new(1);
+        let mut experts = QuantileExperts::new(1, &SHORT);
         for _ in 0..60 {
             let statements = [Some(9.0), Some(6.0), None];
             let of = losses(&[(5.0, [statements; 2])]);
             assert_eq!(of[0], [Some(pinball(5.0, 9.0, 0.9)), Some(pinball(5.0, 6.0, 0.9)), None]);
             let own = experts.in_usual(&of);
             let all = mean(&[(&experts, &own)]);
-            experts.learn(&own, &all, 1.0);
+            experts.learn(&own, &all, HorizonHours::ONE);
         }
         let mixed = experts.shares()[0].mix(&[Some(9.0), Some(6.0), None]);
         assert!(mixed < 6.2, "{mixed}");

@@ -1,6 +1,7 @@
 //! Evidence of the recent past about one organization's forecasts.
 
 use super::quantiles::{Demand, QuantileExperts, QuantileLosses, Statements, losses};
+use super::reach::Reach;
 use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
 use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
 
@@ -95,7 +96,8 @@ pub struct Inputs<'a> {
 
 impl SeriesState {
     /// A series of which nothing is known.
-    pub fn new(id: SeriesId, recorded: &[usize]) -> Self {
+    pub fn new(id: SeriesId, horizon: HorizonHours) -> Self {
+        let recorded = recorded_steps(horizon);
         Self {
             id,
             codes: vec![MISSING; WINDOW_HOURS * LEVELS.len() * recorded.len()],
@@ -103,7 +105,7 @@ impl SeriesState {
             error_gpus: 0.0,
             error_hours: 0.0,
             is_whole: true,
-            quantiles: QuantileExperts::new(recorded.len()),
+            quantiles: QuantileExperts::new(recorded.len(), &Reach::over(horizon)),
             own: [0.0; 2],
             risen: [None; 2],
             count: 0,
@@ -126,7 +128,13 @@ impl SeriesState {
     }
 
     /// Learns from an issue time whose hours are over; its slot is empty.
-    pub fn learn(&mut self, issue: HourStart, lesson: &Lesson<'_>, recorded: &[usize], shared: &mut [Counts; 2]) {
+    pub fn learn(
+        &mut self,
+        issue: HourStart,
+        lesson: &Lesson<'_>,
+        (recorded, reach): (&[usize], &Reach),
+        shared: &mut [Counts; 2],
+    ) {
         let steps = lesson.steps.len() as f64;
         let measured = || (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
         if measured().next().is_none() {
@@ -158,7 +166,7 @@ impl SeriesState {
                 shared[level].add(code);
             }
         }
-        self.quantiles.settle_rises(&lesson.demand, recorded);
+        self.quantiles.settle_rises(&lesson.demand, recorded, reach);
     }
 
     const fn recorded(&self) -> usize {
@@ -171,7 +179,7 @@ impl SeriesState {
     }
 
     /// Works out what follows from the residuals, the last of them those of `newest`. `counts` is room to count in.
-    pub fn settle(&mut self, newest: HourStart, counts: &mut Counts) {
+    pub fn settle(&mut self, newest: HourStart, reach: &Reach, counts: &mut Counts) {
         let recorded = self.recorded();
         for (level, (_, p)) in LEVELS.iter().enumerate() {
             counts.clear();
@@ -180,7 +188,7 @@ impl SeriesState {
             self.own[level] = counts.order_statistic(*p).unwrap_or(0.0);
             self.count = counts.total();
         }
-        self.risen = self.risen(newest, counts);
+        self.risen = if reach.follows_levels { self.risen(newest, counts) } else { [None; 2] };
     }
 
     fn risen(&self, newest: HourStart, counts: &mut Counts) -> [Option<f64>; 2] {
@@ -204,16 +212,17 @@ impl SeriesState {
         self.count >= LEAST_ISSUES * self.recorded()
     }
 
-    /// The median and the upper quantiles of a step, corrected, and how far the distribution moves where the level has risen;
-    /// `shared` are the order statistics of all organizations, in deviations.
-    fn corrected(&self, step: &StepForecast, shared: [f64; 2]) -> ([f64; 3], f64) {
+    /// The median and the upper quantiles of a step, corrected, and how far the distribution moves where the level has risen.
+    fn corrected(&self, step: &StepForecast, of: &Inputs<'_>) -> ([f64; 3], f64) {
+        let shared = of.shared;
         let deviation = deviation(step);
         let [mut q50, mut q90, mut q95] = step.quantiles_gpus;
         // Where the level has risen, demand is where that puts it, and the distribution moves as far as its median does.
         let [upper, centre] =
             self.risen.map(|risen| risen.map_or(f64::NEG_INFINITY, |risen| q90 - q50 + risen * deviation));
         q50 += (self.median * deviation).max(centre);
-        let scale = deviation * (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
+        let known = (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
+        let scale = deviation * known * Reach::over(of.horizon).correction;
         q90 += ((OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale).max(upper);
         q95 += ((OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale).max(upper);
         ([q50, q90, q95].map(|quantile| quantile.max(0.0)), centre)
@@ -238,7 +247,7 @@ impl SeriesState {
         let measured = (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
         let one = |step: usize| {
             let forecast = &lesson.steps[step];
-            let (corrected, _) = self.corrected(forecast, of.shared);
+            let (corrected, _) = self.corrected(forecast, of);
             (lesson.actual_gpus[step], self.statements(step, (forecast, corrected), of))
         };
         losses(&measured.map(one).collect::<Vec<_>>())
@@ -250,7 +259,7 @@ impl SeriesState {
         let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
         let shares = self.quantiles.shares();
         let one = |(number, step): (usize, &StepForecast)| {
-            let (corrected, centre) = self.corrected(step, of.shared);
+            let (corrected, centre) = self.corrected(step, of);
             let statements = self.statements(number, (step, corrected), of);
             let upper = |level: usize| shares[level].mix(&statements[level]);
             let [q50, q90, q95] = [corrected[0], upper(0), upper(1)].map(|quantile| self.snapped(quantile));

@@ -1,6 +1,7 @@
 //! A calibrator learns, does not see the future, and refuses damaged state.
 
 mod mixture;
+mod reach;
 
 use super::*;
 use crate::bound::{Aggregation, bounds};
