@@ -335,7 +335,7 @@ fn main() {
     for (hours, Renewals { first_ms, first_on_all_ms, next_ms }) in HOURS.into_iter().zip(&all) {
         let of_budget = |ms: f64| format!("{ms:8.1} ms   {:.2} of the budget of {BUDGET_MS} ms", ms / BUDGET_MS);
         println!("  {hours:2} h: windows in memory to answers       {}", of_budget(*first_ms));
-        println!("        the same on all threads             {first_on_all_ms:8.1} ms");
+        println!("        the same on all threads             {}", of_budget(*first_on_all_ms));
         println!("        the next one of the same hour       {}", of_budget(*next_ms));
     }
     let growth = all[1].first_ms / all[0].first_ms;

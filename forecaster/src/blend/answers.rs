@@ -1,6 +1,7 @@
 //! Answers for steps that are grouped: some of them by trees and network, those in between on a curve through them.
 
 use super::Blend;
+use crate::trees::ByFeature;
 
 impl Blend {
     /// The joint prediction of the parts for rows of windows, `[step × OUTPUTS][row]`.
@@ -8,10 +9,12 @@ impl Blend {
         let (width, groups) = (self.features.count(), self.features.step_groups());
         let network = self.network.as_ref().map(|network| network.say_of_targets(rows, &self.features));
         let mut of_network = network.into_iter().flatten();
+        let by_feature = self.forests.as_ref().map(|_| ByFeature::of(rows, width));
         let (mut steps, mut answers) = (Vec::new(), Vec::new());
         for (group, of_group) in groups.answered().enumerate() {
             let targets = steps.len()..steps.len() + of_group.len();
-            let trees = self.forests.as_ref().map(|forests| forests.say_of_group(group, rows, width, targets));
+            let trees = self.forests.as_ref().zip(by_feature.as_ref());
+            let trees = trees.map(|(forests, rows)| forests.say_of_group(group, rows, targets));
             let mut of_trees = trees.into_iter().flatten();
             for step in of_group {
                 steps.push(step);

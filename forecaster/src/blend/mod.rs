@@ -14,7 +14,7 @@ pub use crate::rows::{FeatureGroup, StepGroups};
 pub use explain::{Contribution, Explanation, StepExplanation};
 pub use fit::{BadSetting, Settings};
 
-use crate::network::{Network, Sizes};
+use crate::network::{Network, Sizes, WIDE};
 use crate::predict::{Predict, PredictError};
 use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::side_by_side::side_by_side;
@@ -167,7 +167,7 @@ impl Blend {
     fn mixed(&self, trees: Option<Vec<Vec<f64>>>, network: Option<Vec<f32>>) -> Vec<Vec<f64>> {
         let Some(network) = network else { return trees.unwrap_or_default() };
         let mixed = |output: usize| {
-            let of_network = network.iter().skip(output).step_by(OUTPUTS).copied().map(f64::from);
+            let of_network = network.iter().skip(output).step_by(WIDE).copied().map(f64::from);
             let share = self.network_share[output];
             match &trees {
                 None => of_network.collect(),
@@ -244,7 +244,7 @@ impl Predict for Blend {
     fn predict(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
         let blocks: Vec<_> = windows.chunks(WINDOWS_AT_ONCE).collect();
         let forecasts = side_by_side(blocks.len(), |block| self.of_block(blocks[block]));
-        Ok(forecasts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+        Ok(forecasts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 }
 

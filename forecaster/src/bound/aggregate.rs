@@ -141,9 +141,13 @@ pub fn bounds(
         correlation: correlation(forecasts, aggregation, calibration),
     };
     let mut bounds: Vec<PoolBound> = Vec::with_capacity(offered.len());
+    if let Some((short, hours)) = aggregator.short(offered) {
+        return Err(BoundError::ShortForecast { hours, have: short.steps().len() });
+    }
     let totals = aggregator.totals(offered.last().map_or(0, |longest| longest.steps()));
-    for &hours in offered {
-        let mut bound = aggregator.bound(hours, &totals)?;
+    let shares = aggregator.shares(offered);
+    for (&hours, shares) in offered.iter().zip(shares) {
+        let mut bound = aggregator.bound(hours, &totals, shares);
         if let Some(shorter) = bounds.last().filter(|shorter| shorter.bound_gpus > bound.bound_gpus) {
             bound.raised_from_gpus = Some(bound.bound_gpus);
             bound.bound_gpus = shorter.bound_gpus;
@@ -176,26 +180,76 @@ struct Aggregator<'a> {
 }
 
 impl Aggregator<'_> {
-    /// Totals of so many steps, or of those that all forecasts have.
-    fn totals(&self, steps: usize) -> Vec<StepTotal> {
-        let have = self.forecasts.iter().map(|forecast| forecast.steps().len()).min().unwrap_or(steps);
-        (0..steps.min(have)).map(|step| self.total(step)).collect()
+    /// The first of the offered hours that a forecast does not reach, with that forecast.
+    fn short(&self, offered: &[HorizonHours]) -> Option<(&DemandForecast, HorizonHours)> {
+        let of = |hours: &HorizonHours| {
+            let short = self.forecasts.iter().find(|forecast| forecast.steps().len() < hours.steps())?;
+            Some((*short, *hours))
+        };
+        offered.iter().find_map(of)
     }
 
-    fn bound(&self, hours: HorizonHours, totals: &[StepTotal]) -> Result<PoolBound, BoundError> {
-        if let Some(short) = self.forecasts.iter().find(|forecast| forecast.steps().len() < hours.steps()) {
-            return Err(BoundError::ShortForecast { hours, have: short.steps().len() });
+    /// Totals of so many steps, which all forecasts have.
+    fn totals(&self, steps: usize) -> Vec<StepTotal> {
+        let organizations = self.forecasts.len();
+        let (mut means, mut stddevs) = (vec![0.0; steps], vec![0.0; steps * organizations]);
+        for (place, forecast) in self.forecasts.iter().enumerate() {
+            for (step, one) in forecast.steps()[..steps].iter().enumerate() {
+                means[step] += one.mean_gpus;
+                stddevs[step * organizations + place] = one.stddev_gpus;
+            }
         }
-        let shares: Vec<_> = self.forecasts.iter().map(|forecast| share(forecast, hours, self.rate)).collect();
-        let totals = totals[..hours.steps()].to_vec();
-        let mut multiplier = self.multiplier(hours);
-        let (mut bound_gpus, mut step) = match multiplier {
-            None => (shares.iter().map(|share| share.bound_gpus).sum(), None),
-            Some(z) => largest(totals.iter().map(|total| total.mean_gpus + z * total.stddev_gpus)),
+        let independent =
+            |step: usize| stddevs[step * organizations..][..organizations].iter().map(|one| one.powi(2)).sum();
+        let variances: Vec<f64> = match &self.correlation {
+            None => (0..steps).map(independent).collect(),
+            Some(known) => known.variances(&stddevs, organizations, steps),
         };
+        let total = |(mean_gpus, variance): (f64, f64)| StepTotal { mean_gpus, stddev_gpus: variance.max(0.0).sqrt() };
+        means.into_iter().zip(variances).map(total).collect()
+    }
+
+    /// The part of each organization in the bound over each of the offered hours.
+    fn shares(&self, offered: &[HorizonHours]) -> Vec<Vec<OrganizationShare>> {
+        let quantile = StepQuantile::at(self.rate);
+        let mut all: Vec<_> = offered.iter().map(|_| Vec::with_capacity(self.forecasts.len())).collect();
+        for forecast in self.forecasts {
+            let mut largest = (f64::NEG_INFINITY, 0);
+            let mut steps = forecast.steps().iter().enumerate();
+            let mut passed = 0;
+            for (hours, shares) in offered.iter().zip(&mut all) {
+                for (place, step) in steps.by_ref().take(hours.steps() - passed) {
+                    let gpus = quantile.gpus(step);
+                    if gpus > largest.0 {
+                        largest = (gpus, place);
+                    }
+                }
+                passed = hours.steps();
+                let (bound_gpus, place) = largest;
+                let StepForecast { mean_gpus, stddev_gpus, .. } = forecast.steps()[place];
+                let organization = forecast.series().organization.clone();
+                shares.push(OrganizationShare { organization, step: place + 1, mean_gpus, stddev_gpus, bound_gpus });
+            }
+        }
+        all
+    }
+
+    fn bound(&self, hours: HorizonHours, totals: &[StepTotal], shares: Vec<OrganizationShare>) -> PoolBound {
+        let totals = totals[..hours.steps()].to_vec();
         let conformal = self.conformal.and_then(|known| known.hours.get(hours.steps() - 1)).copied();
-        let experts = conformal.filter(|_| self.aggregation == Aggregation::Mixture);
-        let experts = experts.and_then(|all| all.stated(bound_gpus));
+        let is_mixed = self.aggregation == Aggregation::Mixture;
+        // Experts with enough residuals do not lean on the bound without them; it is worked out for others alone.
+        let mut experts =
+            conformal.filter(|known| is_mixed && known.stands_alone()).and_then(|known| known.stated(0.0));
+        let (mut bound_gpus, mut step, mut multiplier) = (0.0, None, None);
+        if experts.is_none() {
+            multiplier = self.multiplier(hours);
+            (bound_gpus, step) = match multiplier {
+                None => (shares.iter().map(|share| share.bound_gpus).sum(), None),
+                Some(z) => largest(totals.iter().map(|total| total.mean_gpus + z * total.stddev_gpus)),
+            };
+            experts = conformal.filter(|_| is_mixed).and_then(|known| known.stated(bound_gpus));
+        }
         if let Some(experts) = &experts {
             (bound_gpus, multiplier, step) = (mixture_gpus(experts), None, None);
         } else if let Some(known) = conformal {
@@ -203,18 +257,7 @@ impl Aggregator<'_> {
             (multiplier, step) = (Some((bound_gpus - known.centre.centre_gpus) / known.deviation_gpus), None);
         }
         let (bound, raised_from_gpus) = (MilliGpus::ZERO, None);
-        Ok(PoolBound {
-            hours,
-            bound,
-            bound_gpus,
-            raised_from_gpus,
-            multiplier,
-            step,
-            totals,
-            shares,
-            conformal,
-            experts,
-        })
+        PoolBound { hours, bound, bound_gpus, raised_from_gpus, multiplier, step, totals, shares, conformal, experts }
     }
 
     fn multiplier(&self, hours: HorizonHours) -> Option<f64> {
@@ -228,16 +271,6 @@ impl Aggregator<'_> {
             }
         }
     }
-
-    fn total(&self, step: usize) -> StepTotal {
-        let steps: Vec<StepForecast> = self.forecasts.iter().map(|forecast| forecast.steps()[step]).collect();
-        let variance: f64 = match &self.correlation {
-            None => steps.iter().map(|one| one.stddev_gpus.powi(2)).sum(),
-            Some(known) => known.variance(&steps.iter().map(|one| one.stddev_gpus).collect::<Vec<_>>()),
-        };
-        let mean_gpus = steps.iter().map(|one| one.mean_gpus).sum();
-        StepTotal { mean_gpus, stddev_gpus: variance.max(0.0).sqrt() }
-    }
 }
 
 /// The largest value and its step, from 1.
@@ -246,25 +279,24 @@ fn largest(values: impl Iterator<Item = f64>) -> (f64, Option<usize>) {
     numbered.reduce(|best, next| if next.0 > best.0 { next } else { best }).unwrap_or((0.0, None))
 }
 
-fn share(forecast: &DemandForecast, hours: HorizonHours, rate: GuaranteeRate) -> OrganizationShare {
-    let within = &forecast.steps()[..hours.steps()];
-    let (bound_gpus, step) = largest(within.iter().map(|step| quantile_gpus(step, rate)));
-    let step = step.unwrap_or(1);
-    OrganizationShare {
-        organization: forecast.series().organization.clone(),
-        step,
-        mean_gpus: within[step - 1].mean_gpus,
-        stddev_gpus: within[step - 1].stddev_gpus,
-        bound_gpus,
-    }
+/// The quantile of a step's forecast at one rate: its own where it exports one at p, else that of its Gaussian.
+struct StepQuantile {
+    exported: Option<usize>,
+    deviations: f64,
 }
 
-/// The forecast's own quantile where it exports one at p, else that of its Gaussian; never below zero.
-fn quantile_gpus(step: &StepForecast, rate: GuaranteeRate) -> f64 {
-    let p = rate.as_f64();
-    let exported = QUANTILE_LEVELS.iter().position(|level| (level - p).abs() < 1e-9);
-    let gaussian = || step.mean_gpus + step.stddev_gpus * gaussian::quantile(p);
-    exported.map_or_else(gaussian, |place| step.quantiles_gpus[place]).max(0.0)
+impl StepQuantile {
+    fn at(rate: GuaranteeRate) -> Self {
+        let p = rate.as_f64();
+        let exported = QUANTILE_LEVELS.iter().position(|level| (level - p).abs() < 1e-9);
+        Self { exported, deviations: gaussian::quantile(p) }
+    }
+
+    /// In GPUs, never below zero.
+    fn gpus(&self, step: &StepForecast) -> f64 {
+        let gaussian = || step.mean_gpus + step.stddev_gpus * self.deviations;
+        self.exported.map_or_else(gaussian, |place| step.quantiles_gpus[place]).max(0.0)
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::calibration::Issued;
 use crate::predict::PredictError;
 use crate::scores::{PoolPair, actual_peak_gpus, score_pool};
 use datasets::{HourRange, Panel};
+use pulp::{Simd, WithSimd};
 use std::collections::BTreeMap;
 use vocab::{GuaranteeRate, HorizonHours, HourStart, Organization, PoolId};
 
@@ -142,13 +143,30 @@ impl Correlations {
     /// The variance of the sum of values with these deviations.
     #[must_use]
     pub fn variance(&self, stddevs: &[f64]) -> f64 {
+        self.variances(stddevs, stddevs.len(), 1)[0]
+    }
+
+    /// The same at each of some steps; `stddevs` are those of so many organizations at each, `[step][organization]`.
+    #[must_use]
+    pub fn variances(&self, stddevs: &[f64], organizations: usize, steps: usize) -> Vec<f64> {
+        let known: Vec<f64> = (0..steps)
+            .flat_map(|step| self.known.iter().map(move |place| stddevs[step * organizations + place]))
+            .collect();
+        let mut variances = vec![0.0; steps];
         let size = self.known.len();
-        let known: Vec<f64> = self.known.iter().map(|place| stddevs[*place]).collect();
-        let row = |(k, stddev): (usize, &f64)| stddev * dot(&self.matrix[k * size..(k + 1) * size], &known);
-        let among_known: f64 = known.iter().enumerate().map(row).sum();
-        if self.unknown.is_empty() {
-            return among_known;
+        for (known, variances) in known.chunks(STEPS_AT_ONCE * size.max(1)).zip(variances.chunks_mut(STEPS_AT_ONCE)) {
+            pulp::Arch::new().dispatch(Variances { matrix: &self.matrix, stddevs: known, size, of_steps: variances });
         }
+        if !self.unknown.is_empty() {
+            for (step, variance) in variances.iter_mut().enumerate() {
+                *variance = self.with_unknown(*variance, &stddevs[step * organizations..][..organizations]);
+            }
+        }
+        variances
+    }
+
+    /// A variance among known organizations, with what those add that training did not know.
+    fn with_unknown(&self, among_known: f64, stddevs: &[f64]) -> f64 {
         let sum = |places: &[usize]| places.iter().map(|place| stddevs[*place]).sum::<f64>();
         let squares: f64 = self.unknown.iter().map(|place| stddevs[*place].powi(2)).sum();
         let new = sum(&self.unknown);
@@ -156,13 +174,42 @@ impl Correlations {
     }
 }
 
+/// Steps that pass a row of correlations together: it is read once for all of them.
+const STEPS_AT_ONCE: usize = 8;
+
+/// Variances of sums of values with deviations `[step][value]` and a matrix of their correlations.
+struct Variances<'a> {
+    matrix: &'a [f64],
+    stddevs: &'a [f64],
+    size: usize,
+    of_steps: &'a mut [f64],
+}
+
+impl WithSimd for Variances<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for (place, correlations) in self.matrix.chunks_exact(self.size).enumerate() {
+            for (stddevs, variance) in self.stddevs.chunks_exact(self.size).zip(&mut *self.of_steps) {
+                *variance += stddevs[place] * dot(correlations, stddevs);
+            }
+        }
+    }
+}
+
 /// The sum of products, in sums of their own that a processor adds side by side.
+#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
+#[inline(always)]
 fn dot(one: &[f64], other: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (ones, others) = (one.chunks_exact(8), other.chunks_exact(8));
     let rest: f64 = ones.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum();
     for (ones, others) in ones.zip(others) {
-        sums.iter_mut().zip(ones.iter().zip(others)).for_each(|(sum, (a, b))| *sum += a * b);
+        for (sum, (a, b)) in sums.iter_mut().zip(ones.iter().zip(others)) {
+            *sum += a * b;
+        }
     }
     sums.iter().sum::<f64>() + rest
 }

@@ -60,6 +60,12 @@ impl ConformalHours {
         self.leaning(self.calibrated_gpus, pooled_gpus)
     }
 
+    /// Whether there are so many residuals that nothing leans on the bound without them.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        self.residuals as f64 >= ENOUGH_RESIDUALS
+    }
+
     /// A calibrated bound that leans on the one without residuals while there are few of them.
     fn leaning(&self, calibrated_gpus: f64, pooled_gpus: f64) -> f64 {
         let weight = (self.residuals as f64 / ENOUGH_RESIDUALS).min(1.0);

@@ -98,6 +98,7 @@ fn is_tree(nodes: &[Node]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trees::ByFeature;
 
     #[test]
     fn forests_without_trees_come_back_as_they_went() {
@@ -119,7 +120,7 @@ mod tests {
         let read = back.forests(2, columns.clone(), true).unwrap();
         assert_eq!(read, forests);
         let of_target = vec![vec![0.5]; 4].into_iter().chain([vec![0.4]]).collect::<Vec<_>>();
-        assert_eq!(read.say_of_group(1, &[0.0; 30], 30, 1..3), [of_target.clone(), of_target]);
+        assert_eq!(read.say_of_group(1, &ByFeature::of(&[0.0; 30], 30), 1..3), [of_target.clone(), of_target]);
         assert!(back.forests(2, columns, false).is_err(), "one factor for all is another format");
     }
 

@@ -16,6 +16,14 @@ pub fn spread(output: f32) -> f64 {
     (f64::from(output) + LOG_SPREAD_START).clamp(*LOG_SPREAD.start(), *LOG_SPREAD.end()).exp()
 }
 
+/// The same but for rounding, for the registers of the caller.
+#[expect(clippy::inline_always, reason = "it is compiled once for each width of registers, in the caller")]
+#[inline(always)]
+pub fn spread_in_few_steps(output: f32) -> f32 {
+    let log = (output + LOG_SPREAD_START as f32).clamp(*LOG_SPREAD.start() as f32, *LOG_SPREAD.end() as f32);
+    super::fused::exp_in_few_steps(log)
+}
+
 /// Rows of targets, and what each row weighs.
 pub struct Targets<'a> {
     /// `[step][row]`, differences to the last value in deviations; what is no number teaches nothing.

@@ -8,6 +8,7 @@ mod member;
 mod tiles;
 mod train;
 
+pub use answers::WIDE;
 pub use member::{HIDDEN, Member, Sizes};
 pub use train::Lesson;
 

@@ -166,10 +166,13 @@ impl Features {
         let start = to.len();
         let look = Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus };
         look.of_window(to);
+        // Steps a day apart read the same hours of the days before.
+        let mut days = [None; DAY_HOURS];
         for step in &self.steps {
+            let days = *days[step % DAY_HOURS].get_or_insert_with(|| self.of_days(&look, step % DAY_HOURS));
             match self.layout {
-                Layout::Window => self.of_step(&look, *step, to),
-                Layout::AllTargets | Layout::OneTarget => self.of_target(&look, window, *step, to),
+                Layout::Window => self.of_step(&look, *step, days, to),
+                Layout::AllTargets | Layout::OneTarget => self.of_target(&look, window, (*step, days), to),
             }
         }
         if self.layout == Layout::Window {
@@ -198,7 +201,7 @@ impl Features {
         let start = to.len();
         to.extend_from_slice(shared);
         let look = Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus };
-        self.of_target(&look, window, step, to);
+        self.of_target(&look, window, (step, self.of_days(&look, step % DAY_HOURS)), to);
         to.push(place as f32);
         self.leave_out(&mut to[start..]);
     }
@@ -219,37 +222,43 @@ impl Features {
     }
 
     /// The number of a step, the features that it has as one of few, and its calendar.
-    fn of_target(&self, look: &Look<'_>, window: &Window<'_>, step: usize, to: &mut Vec<f32>) {
+    fn of_target(&self, look: &Look<'_>, window: &Window<'_>, (step, days): (usize, OfDays), to: &mut Vec<f32>) {
         to.push((step + 1) as f32);
-        self.of_step(look, step, to);
+        self.of_step(look, step, days, to);
         calendar(window, step, to);
     }
 
-    /// Demand of hours like the target's on the days and weeks before, and how demand moved to them from the issue hour.
-    fn of_step(&self, look: &Look<'_>, step: usize, to: &mut Vec<f32>) {
-        let same_hour = |period: usize| look.scaled(look.ago(period - step % period));
-        // From the hour before the issue time to the target's, `back` hours earlier each; of days the hour alone counts.
-        let until = |back: usize, ahead: usize| (look.ago(back - ahead) - look.ago(back + 1)) / look.scale_gpus;
-        let change = |back: usize| until(back, step % DAY_HOURS);
-        let (days, weeks) = (look.full(self.days, DAY_HOURS), look.full(self.weeks, WEEK_HOURS));
+    /// How demand moved on the days before from the issue hour to the hour `ahead` of it.
+    fn of_days(&self, look: &Look<'_>, ahead: usize) -> OfDays {
+        let count = look.full(self.days, DAY_HOURS);
         let mut all_days = [0.0; DAYS_OF_CHANGES];
-        let days = &mut all_days[..days];
-        days.iter_mut().zip(1..).for_each(|(one, day)| *one = change(day * DAY_HOURS));
-        let mut put = |value: f64| to.push(value as f32);
-        put(same_hour(DAY_HOURS));
-        put(same_hour(WEEK_HOURS));
+        let days = &mut all_days[..count];
+        days.iter_mut().zip(1..).for_each(|(one, day)| *one = look.moved(day * DAY_HOURS, ahead));
         let mean = days.iter().sum::<f64>() / days.len() as f64;
         let spread = (days.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / days.len() as f64).sqrt();
         days.sort_unstable_by(f64::total_cmp);
-        [mean, days[days.len() / 2], days[days.len() - 1], spread].into_iter().for_each(&mut put);
+        [mean, days[days.len() / 2], days[days.len() - 1], spread]
+    }
+
+    /// Demand of hours like the target's on the days and weeks before, and how demand moved to them from the issue hour.
+    fn of_step(&self, look: &Look<'_>, step: usize, days: OfDays, to: &mut Vec<f32>) {
+        let same_hour = |period: usize| look.scaled(look.ago(period - step % period));
+        let mut put = |value: f64| to.push(value as f32);
+        put(same_hour(DAY_HOURS));
+        put(same_hour(WEEK_HOURS));
+        days.into_iter().for_each(&mut put);
         if self.weeks > 0 {
+            let weeks = look.full(self.weeks, WEEK_HOURS);
             // Rows of windows, which models of long horizons had before steps were grouped, keep what they mean.
             let ahead = if self.layout == Layout::Window { step % DAY_HOURS } else { step % WEEK_HOURS };
-            let changes = (1..=weeks).map(|week| until(week * WEEK_HOURS, ahead));
+            let changes = (1..=weeks).map(|week| look.moved(week * WEEK_HOURS, ahead));
             put(changes.sum::<f64>() / weeks.max(1) as f64);
         }
     }
 }
+
+/// Mean, median, largest and spread of how demand moved on the days before.
+type OfDays = [f64; 4];
 
 /// Appends hour, weekday and day off of a target.
 fn calendar(window: &Window<'_>, step: usize, to: &mut Vec<f32>) {
@@ -310,6 +319,11 @@ impl Look<'_> {
     /// The value so many hours before the issue time; 1 is the last.
     fn ago(&self, hours: usize) -> f64 {
         self.seen.len().checked_sub(hours).map_or(self.last, |place| self.seen[place])
+    }
+
+    /// How demand moved from the hour before the issue time to the one `ahead` of it, `back` hours earlier each.
+    fn moved(&self, back: usize, ahead: usize) -> f64 {
+        (self.ago(back - ahead) - self.ago(back + 1)) / self.scale_gpus
     }
 
     /// How many of `most` periods lie wholly in the window, and an hour before them.

@@ -7,6 +7,7 @@
 
 use super::forest::{Forest, Node};
 use super::lanes::{Columns, Cut, LANES, Ranks, Tree};
+use pulp::{Simd, WithSimd};
 use std::ops::Range;
 
 /// Leaves of a tree at most: each is a bit of a number of 16.
@@ -108,23 +109,22 @@ impl Compiled {
 
     /// The predictions of each forest for each row: `[forest][row]`.
     pub fn say(&self, rows: &[f32], features: usize) -> Vec<Vec<f64>> {
-        self.say_of_targets(rows, features, 0..1).into_iter().flatten().collect()
+        self.say_of_targets(&ByFeature::of(rows, features), 0..1).into_iter().flatten().collect()
     }
 
     /// The predictions for some targets of rows of windows: `[target][forest][row]`.
-    pub fn say_of_targets(&self, rows: &[f32], width: usize, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
-        let count = rows.len() / width;
-        let of_target = || self.bases.iter().map(|base| vec![*base; count]).collect();
+    pub fn say_of_targets(&self, rows: &ByFeature, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
+        let of_target = || self.bases.iter().map(|base| vec![*base; rows.count]).collect();
         let mut all: Vec<Vec<Vec<f64>>> = targets.clone().map(|_| of_target()).collect();
-        for (block, rows) in rows.chunks(WINDOWS_AT_ONCE * width).enumerate() {
-            let start = block * WINDOWS_AT_ONCE;
+        for start in (0..rows.count).step_by(WINDOWS_AT_ONCE) {
+            let block = start..(start + WINDOWS_AT_ONCE).min(rows.count);
             for part in &self.parts {
-                let columns = part.ranked(&self.columns, rows, width, targets.clone());
+                let columns = part.ranked(&self.columns, rows, &block, targets.clone());
                 for (forest, trees) in part.forests.iter().enumerate() {
                     let sums = columns.sums(trees);
                     for (sums, predicted) in sums.chunks(columns.groups).zip(&mut all) {
-                        let rows = predicted[forest][start..].iter_mut().zip(sums.iter().flatten());
-                        rows.take(WINDOWS_AT_ONCE).for_each(|(predicted, sum)| *predicted += f64::from(*sum));
+                        let rows = predicted[forest][block.clone()].iter_mut().zip(sums.as_flattened());
+                        rows.for_each(|(predicted, sum)| *predicted += f64::from(*sum));
                     }
                 }
             }
@@ -133,16 +133,48 @@ impl Compiled {
     }
 }
 
+/// Rows turned into columns: `[feature][row]`. Each group of steps ranks the columns once more, and rows are far apart in memory.
+pub struct ByFeature {
+    values: Vec<f32>,
+    /// Features of a row.
+    width: usize,
+    /// Number of rows.
+    count: usize,
+}
+
+impl ByFeature {
+    /// Rows that are read together: their values of a feature are one line of the cache.
+    const AT_ONCE: usize = 16;
+
+    /// From rows of so many features.
+    #[must_use]
+    pub fn of(rows: &[f32], width: usize) -> Self {
+        let count = rows.len() / width;
+        let mut values = vec![0.0; count * width];
+        for (block, rows) in rows.chunks(Self::AT_ONCE * width).enumerate() {
+            let start = block * Self::AT_ONCE;
+            for (feature, column) in values.chunks_exact_mut(count.max(1)).enumerate() {
+                let of_rows = rows.iter().skip(feature).step_by(width);
+                column[start..].iter_mut().zip(of_rows).for_each(|(place, value)| *place = *value);
+            }
+        }
+        Self { values, width, count }
+    }
+
+    fn column(&self, feature: usize, rows: &Range<usize>) -> &[f32] {
+        &self.values[feature * self.count..][rows.clone()]
+    }
+}
+
 impl Part {
-    /// The ranks of the features of rows and of some of their targets.
-    fn ranked(&self, columns: &TargetColumns, rows: &[f32], width: usize, targets: Range<usize>) -> Columns {
-        let groups = Columns::groups_for(rows.len() / width);
+    /// The ranks of the features of some rows and of some of their targets.
+    fn ranked(&self, columns: &TargetColumns, all: &ByFeature, rows: &Range<usize>, targets: Range<usize>) -> Columns {
+        let groups = Columns::groups_for(rows.len());
         let ranked = |is_own: bool, target: usize| {
             let features = (0..columns.features).filter(|feature| columns.is_own(*feature) == is_own);
             let mut ranks: Vec<Ranks> = Vec::new();
             for feature in features {
-                let place = columns.place(feature, target, width);
-                let values = rows.chunks_exact(width).map(|row| row[place]);
+                let values = all.column(columns.place(feature, target, all.width), rows);
                 append_ranks(values, &self.thresholds[feature], groups, &mut ranks);
             }
             ranks
@@ -156,25 +188,42 @@ impl Part {
 }
 
 /// Appends the ranks of a column, as whole groups: how many thresholds are below each value.
-fn append_ranks(values: impl Iterator<Item = f32>, thresholds: &[f32], groups: usize, to: &mut Vec<Ranks>) {
+fn append_ranks(values: &[f32], thresholds: &[f32], groups: usize, to: &mut Vec<Ranks>) {
     let start = to.len();
     to.resize(start + groups, [i8::MIN; LANES]);
-    if thresholds.is_empty() {
-        return;
+    if !thresholds.is_empty() {
+        pulp::Arch::new().dispatch(Ranking { values, thresholds, ranks: &mut to[start..] });
     }
-    let mut column = vec![[0.0_f32; LANES]; groups];
-    column.as_flattened_mut().iter_mut().zip(values).for_each(|(place, value)| *place = value);
-    pulp::Arch::new().dispatch(|| {
-        for (ranks, values) in to[start..].iter_mut().zip(&column) {
+}
+
+/// Counts thresholds below values. No closure: the compiler may leave its code outside, for the narrowest registers.
+struct Ranking<'a> {
+    values: &'a [f32],
+    thresholds: &'a [f32],
+    ranks: &'a mut [Ranks],
+}
+
+impl WithSimd for Ranking<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for (ranks, values) in self.ranks.iter_mut().zip(self.values.chunks(LANES)) {
+            let mut lanes = [0.0_f32; LANES];
+            lanes[..values.len()].copy_from_slice(values);
             let mut counts = [0_i32; LANES];
-            for threshold in thresholds {
-                for (count, value) in counts.iter_mut().zip(values) {
-                    *count += i32::from(threshold < value);
+            for threshold in self.thresholds {
+                for (count, value) in counts.iter_mut().zip(&lanes) {
+                    // A sum that is checked would be made one by one. There are few thresholds.
+                    *count = count.wrapping_add(i32::from(threshold < value));
                 }
             }
-            ranks.iter_mut().zip(counts).for_each(|(rank, count)| *rank = signed(count as usize));
+            for (rank, count) in ranks.iter_mut().zip(counts) {
+                *rank = signed(count as usize);
+            }
         }
-    });
+    }
 }
 
 /// A rank counted from −128.
@@ -307,7 +356,7 @@ mod tests {
         let columns = TargetColumns { features: 5, own: 1..4 };
         let width = columns.width(3);
         let rows: Vec<f32> = (0..width * 300).map(|_| rng.random_range(-8..8) as f32 * 0.5).collect();
-        let predicted = Compiled::new(forests.iter(), columns).say_of_targets(&rows, width, 1..3);
+        let predicted = Compiled::new(forests.iter(), columns).say_of_targets(&ByFeature::of(&rows, width), 1..3);
         for (target, predicted) in (1..3).zip(predicted) {
             for (forest, predicted) in forests.iter().zip(predicted) {
                 let of_target = |row: &[f32]| {

@@ -1,6 +1,9 @@
 //! Trees over columns of ranks, 32 rows at a time: the leaves that each row may still reach stay in registers while all splits of
 //! a tree pass, and 32 leaves are looked up in a few instructions.
 
+#[cfg(target_arch = "x86_64")]
+mod widest;
+
 use super::compiled::LEAVES_MOST;
 use std::ops::Range;
 
@@ -77,6 +80,11 @@ impl Columns {
     /// The sums of what trees say of each row, `[target][group]`.
     pub fn sums(&self, trees: &[Tree]) -> Vec<Sums> {
         let mut sums = vec![[0.0; LANES]; self.of_targets.len() * self.groups];
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            simd.vectorize(|| widest::add(simd, self, trees, &mut sums));
+            return sums;
+        }
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = pulp::x86::V3::try_new() {
             simd.vectorize(|| wide::add(simd, self, trees, &mut sums));
@@ -264,7 +272,7 @@ mod wide {
         #[test]
         fn wide_registers_answer_as_any_processor_does() {
             let Some(simd) = V3::try_new() else { return };
-            let (columns, trees) = drawn(7);
+            let (columns, trees) = drawn(7, 4);
             let mut sums = vec![[0.0; LANES]; 3 * columns.groups];
             let mut plain_sums = sums.clone();
             simd.vectorize(|| add(simd, &columns, &trees, &mut sums));
@@ -282,12 +290,11 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     /// Ranks of three features of windows and two of each of three targets, and forty trees of any cuts that leave a leaf.
-    pub(super) fn drawn(seed: u64) -> (Columns, Vec<Tree>) {
+    pub(super) fn drawn(seed: u64, groups: usize) -> (Columns, Vec<Tree>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut ranks = |count: usize| -> Vec<Ranks> {
             (0..count).map(|_| std::array::from_fn(|_| rng.random_range(-128..=127) as i8)).collect()
         };
-        let groups = 4;
         let (of_window, of_targets) = (ranks(3 * groups), (0..3).map(|_| ranks(2 * groups)).collect());
         let mut rng = ChaCha8Rng::seed_from_u64(seed + 1);
         let mut cuts = |features: u16, most: u8| -> Vec<Cut> {
@@ -309,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_row_reaches_the_first_leaf_that_no_cut_has_taken() {
-        let (columns, trees) = drawn(3);
+        let (columns, trees) = drawn(3, 4);
         for (place, sum) in columns.sums(&trees).iter().enumerate() {
             let (target, group) = (place / columns.groups, place % columns.groups);
             for (lane, sum) in sum.iter().enumerate() {

@@ -13,7 +13,7 @@ pub use booster::Growth;
 pub use forest::{Forest, Node};
 
 use crate::rows::{OUTPUTS, SPREAD};
-pub use compiled::TargetColumns;
+pub use compiled::{ByFeature, TargetColumns};
 use compiled::{Compiled, LEAVES_MOST};
 use std::ops::Range;
 
@@ -70,8 +70,8 @@ impl Forests {
 
     /// The predictions of the forests of one group for some targets of rows of windows: `[target][OUTPUTS][row]`.
     #[must_use]
-    pub fn say_of_group(&self, group: usize, rows: &[f32], width: usize, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
-        let mut all = self.compiled[group].say_of_targets(rows, width, targets);
+    pub fn say_of_group(&self, group: usize, rows: &ByFeature, targets: Range<usize>) -> Vec<Vec<Vec<f64>>> {
+        let mut all = self.compiled[group].say_of_targets(rows, targets);
         for of_target in &mut all {
             self.widen(group, of_target);
         }
