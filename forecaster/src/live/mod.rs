@@ -26,6 +26,9 @@ const LOSS_HALF_LIFE_S: f64 = 2.0 * 86_400.0;
 
 /// Moves fade with this half-life.
 const MOVE_HALF_LIFE_S: f64 = 6.0 * 3_600.0;
+/// Until so many moves were seen (faded as they are) it is not known how much demand moves: in units of nothing a rise of the first
+/// minutes would count as hundreds of moves, and nothing would be sold for as long as such rises are among the highest.
+const LEAST_MOVES: f64 = 6.0;
 /// Demand that never moved may still begin to, by thousandths of a GPU at a time.
 const LEAST_MOVE_MILLI: f64 = 2_000.0;
 
@@ -145,17 +148,21 @@ impl LiveBound {
         let demand_milli = i64::try_from(demand_milli).unwrap_or(i64::MAX / 4);
         let move_milli = self.watch(now, demand_milli);
         let mut all: Vec<Mixed> = Vec::with_capacity(self.horizons.len());
-        let rate = self.rate;
+        let (rate, is_unit_known, mut are_known) = (self.rate, self.weight >= LEAST_MOVES, true);
         for (place, horizon) in self.horizons.iter_mut().enumerate() {
             let forecast = forecast_gpus.and_then(|bounds| bounds.get(place)).copied();
             let seen = Seen { at: now, demand_milli, move_milli, forecast_gpus: forecast };
-            let Some(mut mixed) = horizon.mix(seen, rate) else { return Vec::new() };
+            // Longer hours learn meanwhile: else each would begin only once those before it are known.
+            let Some(mut mixed) = horizon.mix(seen, rate, is_unit_known) else {
+                are_known = false;
+                continue;
+            };
             if let Some(shorter) = all.last() {
                 mixed.bound_gpus = mixed.bound_gpus.max(shorter.bound_gpus);
             }
             all.push(mixed);
         }
-        all
+        if are_known { all } else { Vec::new() }
     }
 
     /// How much demand moves between two calls, lately.
@@ -194,11 +201,14 @@ impl Horizon {
         Self { open, closed, rises, ..Self::new(hours) }
     }
 
-    fn mix(&mut self, seen: Seen, rate: GuaranteeRate) -> Option<Mixed> {
+    /// From this moment on a rise is measured, if the unit of rises is known.
+    fn mix(&mut self, seen: Seen, rate: GuaranteeRate, is_unit_known: bool) -> Option<Mixed> {
         self.learn(seen.at, seen.demand_milli, rate);
         let above = |rise: f64| (seen.demand_milli as f64 + rise.max(0.0) * seen.move_milli) / 1_000.0;
         let live = self.rises.order_statistics(rate, seen.at).map(|rises| rises.map(above));
-        self.open.push_back(Issued { seen, live_gpus: live, peak_milli: seen.demand_milli });
+        if is_unit_known {
+            self.open.push_back(Issued { seen, live_gpus: live, peak_milli: seen.demand_milli });
+        }
         match (seen.forecast_gpus, live) {
             (Some(forecast_gpus), Some(live)) => {
                 let (kind, share) = self.share(seen.at);

@@ -47,6 +47,31 @@ fn without_measured_rises_the_forecast_stands_and_without_both_nothing_does() {
 }
 
 #[test]
+fn longer_hours_learn_while_shorter_ones_are_not_known_yet() {
+    let demand = wandering(200);
+    let first_known = |offered: &[HorizonHours]| {
+        let mut live = LiveBound::new(GuaranteeRate::GFS, offered);
+        demand.iter().enumerate().position(|(step, &now)| {
+            let mixed = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, None);
+            !mixed.is_empty()
+        })
+    };
+    let alone = first_known(&[hours(4)]);
+    assert_eq!(alone, Some(7 + 4 * 12 + 11), "seven moves, 4 h, and until the twelfth rise is measured");
+    assert_eq!(first_known(&[hours(1), hours(2), hours(4)]), alone);
+}
+
+#[test]
+fn rises_before_it_is_known_how_much_demand_moves_teach_nothing() {
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1)]);
+    // A pool that begins empty, fills within an hour, and moves by 10 GPUs from then on.
+    let demand = |step: i64| if step < 12 { step as u64 * 50_000 } else { 590_000 + (step % 2) as u64 * 10_000 };
+    let all = (0..48).map(|step| live.mix(UnixSeconds::new(step * STEP_S), demand(step), None));
+    let bounds: Vec<f64> = all.filter_map(|mut mixed| mixed.pop()).map(|mixed| mixed.bound_gpus).collect();
+    assert!(bounds.len() > 12 && bounds.iter().all(|bound| *bound < 1_200.0), "{bounds:?}");
+}
+
+#[test]
 fn the_one_that_loses_less_has_the_larger_share() {
     let demand = wandering(3_000);
     for (offset_gpus, expected) in [(4_000.0, 1.0), (0.0, 0.0)] {

@@ -49,8 +49,8 @@ async fn the_bound_follows_hp_demand_between_two_forecasts(database: TestDatabas
     service.renew().await;
     let first = explained().await;
     assert_eq!((number(&first["live"]["hp_demand_gpus"]), &first["live"]["live_bound_gpus"]), (24.0, &Value::Null));
-    // An hour and a bit goes by, five minutes at a time: demand stands still, so it is its own bound.
-    for _ in 0..26 {
+    // Two hours and a half go by, five minutes at a time: demand stands still, so it is its own bound.
+    for _ in 0..31 {
         service.pass_s(300);
         service.renew().await;
     }
