@@ -283,6 +283,34 @@ fn store<const WIDTH: usize, const ROWS: usize>(
     }
 }
 
+/// Adds the products to two registers of sums of each row. Sums in variables of their own stay in registers; those of an array of
+/// rows would be written to memory after each input.
+macro_rules! add_pairs {
+    (($simd:ident, $rows:ident, $weights:ident, $registers:ident, $sums:ident, $start:ident) $($sum:ident $row:literal)*) => {
+        $(let mut $sum = [$sums[$row][$start], $sums[$row][$start + 1]];)*
+        for (place, weights) in (0..$rows[0].len()).zip($weights.chunks_exact($registers)) {
+            let [one, other] = [weights[$start], weights[$start + 1]];
+            $(
+                let input = $simd.splat_f32s($rows[$row][place]);
+                $sum = [$simd.mul_add_f32s(input, one, $sum[0]), $simd.mul_add_f32s(input, other, $sum[1])];
+            )*
+        }
+        $([$sums[$row][$start], $sums[$row][$start + 1]] = $sum;)*
+    };
+}
+
+/// The same for one register of each row.
+macro_rules! add_singles {
+    (($simd:ident, $rows:ident, $weights:ident, $registers:ident, $sums:ident, $start:ident) $($sum:ident $row:literal)*) => {
+        $(let mut $sum = $sums[$row][$start];)*
+        for (place, weights) in (0..$rows[0].len()).zip($weights.chunks_exact($registers)) {
+            let weights = weights[$start];
+            $($sum = $simd.mul_add_f32s($simd.splat_f32s($rows[$row][place]), weights, $sum);)*
+        }
+        $($sums[$row][$start] = $sum;)*
+    };
+}
+
 /// Adds the products of the inputs of a tile with weights, `[input][WIDTH]`.
 #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
@@ -292,48 +320,31 @@ fn add<S: Simd, const WIDTH: usize, const ROWS: usize>(
     weights: &[f32],
     tile: &mut [[f32; WIDTH]; ROWS],
 ) {
+    const { assert!(ROWS == 4 || ROWS == 8, "tiles have as many rows as the macros below name") };
     let registers = WIDTH / S::F32_LANES;
     let weights = S::as_simd_f32s(weights).0;
-    let sums = tile.each_mut().map(|row| S::as_mut_simd_f32s(row).0);
-    if registers.is_multiple_of(2) {
-        add_columns::<S, 2, ROWS>(simd, inputs, weights, registers, sums);
-    } else {
-        add_columns::<S, 1, ROWS>(simd, inputs, weights, registers, sums);
-    }
-}
-
-/// The same, so many registers of a row at once.
-#[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
-#[inline(always)]
-fn add_columns<S: Simd, const AT_ONCE: usize, const ROWS: usize>(
-    simd: S,
-    inputs: [&[f32]; ROWS],
-    weights: &[S::f32s],
-    registers: usize,
-    mut sums: [&mut [S::f32s]; ROWS],
-) {
     // All rows are so long: it is checked once, and not for each input.
     let width = weights.len() / registers;
     let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
     for (row, inputs) in rows.iter_mut().zip(inputs) {
         *row = &inputs[..width];
     }
-    for start in (0..registers).step_by(AT_ONCE) {
-        let mut all = [[simd.splat_f32s(0.0); AT_ONCE]; ROWS];
-        for (all, sums) in all.iter_mut().zip(&sums) {
-            all.copy_from_slice(&sums[start..start + AT_ONCE]);
-        }
-        for (place, weights) in (0..width).zip(weights.chunks_exact(registers)) {
-            let weights = &weights[start..start + AT_ONCE];
-            for (all, inputs) in all.iter_mut().zip(rows) {
-                let input = simd.splat_f32s(inputs[place]);
-                for (sum, weight) in all.iter_mut().zip(weights) {
-                    *sum = simd.mul_add_f32s(input, *weight, *sum);
-                }
+    let sums = tile.each_mut().map(|row| S::as_mut_simd_f32s(row).0);
+    if registers.is_multiple_of(2) {
+        for start in (0..registers).step_by(2) {
+            if ROWS == 8 {
+                add_pairs!((simd, rows, weights, registers, sums, start) s0 0 s1 1 s2 2 s3 3 s4 4 s5 5 s6 6 s7 7);
+            } else {
+                add_pairs!((simd, rows, weights, registers, sums, start) s0 0 s1 1 s2 2 s3 3);
             }
         }
-        for (all, sums) in all.iter().zip(&mut sums) {
-            sums[start..start + AT_ONCE].copy_from_slice(all);
+    } else {
+        for start in 0..registers {
+            if ROWS == 8 {
+                add_singles!((simd, rows, weights, registers, sums, start) s0 0 s1 1 s2 2 s3 3 s4 4 s5 5 s6 6 s7 7);
+            } else {
+                add_singles!((simd, rows, weights, registers, sums, start) s0 0 s1 1 s2 2 s3 3);
+            }
         }
     }
 }
