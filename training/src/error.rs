@@ -173,6 +173,15 @@ impl From<StoreError> for TrainingError {
     }
 }
 
+fn of_store(fault: &StoreError) -> Exit {
+    match fault {
+        StoreError::BadUrl { .. } => Exit::ConfigInvalid,
+        StoreError::NoFile { .. } => Exit::DataInvalid,
+        fault if fault.is_retryable() => Exit::Unavailable,
+        _ => Exit::Failure,
+    }
+}
+
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
         let exit = match &fault {
@@ -199,8 +208,8 @@ impl From<TrainingError> for Failure {
             | E::ServedLate
             | E::BuiltWithoutParquet { .. }
             | E::JsonAndRows => Exit::Usage,
-            E::Rate(_) | E::SettingsFile { .. } | E::Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
-            E::Store(fault) if fault.is_retryable() => Exit::Unavailable,
+            E::Rate(_) | E::SettingsFile { .. } => Exit::ConfigInvalid,
+            E::Store(fault) => of_store(fault),
             #[cfg(feature = "parquet")]
             E::Parquet(fault) => of_files(fault),
             E::Several { .. }
@@ -219,12 +228,10 @@ impl From<TrainingError> for Failure {
             | E::Records(_)
             | E::JobRecords { .. }
             | E::NothingScored
-            | E::Store(StoreError::NoFile { .. })
             | E::NothingToExplain { .. }
             | E::EmptyShard { .. }
             | E::Calendar { .. } => Exit::DataInvalid,
-            E::Store(_)
-            | E::Rows(_)
+            E::Rows(_)
             | E::Predict(_)
             | E::Checkpoint { .. }
             | E::Save(_)

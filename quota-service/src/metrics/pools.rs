@@ -122,7 +122,7 @@ pub fn describe_leads<'a>(pools: impl Iterator<Item = &'a PublishedPool>, leases
 }
 
 /// How the nodes of a pool stand whose tasks are placed here. Where it is not known what its GPUs draw there are no watts.
-/// `shown` are the organizations whose shares were told of before: one that has none any more is told as NaN, once.
+/// `shown` are the organizations whose shares stand in the metrics: one that has none any more becomes NaN, once.
 pub fn describe_nodes(id: &PoolId, pool: &Pool, shown: &mut BTreeSet<Organization>) {
     gauge!("headroom_fragmentation_gpus", &of_pool(id)).set(pool.fragmentation_milli() as f64 / 1_000.0);
     if let Some(watts) = pool.watts() {
@@ -176,7 +176,7 @@ mod tests {
     use metrics_exporter_prometheus::PrometheusBuilder;
 
     #[test]
-    fn a_share_that_is_gone_is_told_as_nan_and_not_as_it_was() {
+    fn a_share_that_is_gone_becomes_nan_and_does_not_stay_as_it_was() {
         let id = PoolId::parse("c:A100").unwrap();
         let [anna, bert] = ["anna", "bert"].map(|name| Organization::parse(name).unwrap());
         let recorder = PrometheusBuilder::new().build_recorder();
