@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
-use tests::{Listening, Ran, TestDatabase, on_both_databases, program};
+use tests::{Backend, Listening, Ran, TestDatabase, on_both_databases, program};
 
 on_both_databases![
     a_named_calendar_is_kept_in_one_form_until_another_one_is_named,
@@ -88,7 +88,11 @@ async fn a_bad_users_calendar_ends_with_exit_code_three_and_leaves_nothing_behin
         assert_eq!((refused.code, refused.stderr.contains(place)), (3, true), "{}", refused.stderr);
     }
     let empty = run(&database, "datasets", &["describe"]);
-    assert!(empty.stderr.contains("the database is empty"), "{}", empty.stderr);
+    let nothing = match database.backend {
+        Backend::Sqlite => "there is no database file",
+        Backend::Postgres => "the database is empty",
+    };
+    assert!(empty.stderr.contains(nothing), "{}", empty.stderr);
     let missing = made.ingest(&database, &["--calendar", "missing.ics"]);
     assert_eq!((missing.code, missing.stderr.contains("missing.ics: ")), (3, true), "{}", missing.stderr);
 }

@@ -7,6 +7,7 @@
 use super::reach::Reach;
 use super::residual::rank;
 use super::series::LEVELS;
+use crate::left::LEFT_AFTER_HOURS;
 use crate::mixture::{Losses, Mixture, stored_numbers, weighted_mean};
 use crate::scores::pinball;
 use vocab::HorizonHours;
@@ -55,9 +56,12 @@ impl Demand<'_> {
         self.measured.get(hour)?.then(|| self.gpus[hour])
     }
 
-    /// Demand of the hour before the issue time.
+    /// Demand of the hour before the issue time: measured, or the newest before it of the last two days, which is what the model
+    /// sees, too.
     pub fn latest_gpus(&self) -> Option<f64> {
-        self.at(self.issue.checked_sub(1)?)
+        let latest = self.issue.checked_sub(1)?;
+        let is_known = *self.measured.get(self.issue.saturating_sub(LEFT_AFTER_HOURS)..self.issue)?.iter().max()?;
+        is_known.then(|| self.gpus[latest])
     }
 }
 
@@ -236,8 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn without_a_day_of_rises_or_the_newest_hour_the_last_value_states_nothing() {
-        let (gpus, mut measured) = (vec![5.0; 60], vec![true; 60]);
+    fn without_a_day_of_rises_or_an_hour_of_the_last_two_days_the_last_value_states_nothing() {
+        let (gpus, mut measured) = (vec![5.0; 70], vec![true; 70]);
         let mut experts = QuantileExperts::new(1, &SHORT);
         let recorded = [0];
         experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded, &SHORT);
@@ -246,7 +250,10 @@ mod tests {
         let demand = Demand { gpus: &gpus, measured: &measured, issue: 50 };
         experts.settle_rises(&demand, &recorded, &SHORT);
         assert_eq!((experts.rise_gpus(0, 0, &recorded), demand.latest_gpus()), (Some(0.0), Some(5.0)));
-        assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), None);
+        assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), Some(5.0), "as it was in the hour before");
+        let silent: Vec<bool> = (0..70).map(|hour| hour < 12).collect();
+        let latest = |issue| Demand { gpus: &gpus, measured: &silent, issue }.latest_gpus();
+        assert_eq!([0, 12, 59, 60, 70].map(latest), [None, Some(5.0), Some(5.0), None, None]);
         assert_eq!(experts.statements((0, 0), [1.0, 2.0], None, &recorded)[2], None);
     }
 

@@ -2,6 +2,7 @@
 
 use super::linear::Inputs;
 use super::pool::latest_gpus;
+use crate::left::LEFT_AFTER_HOURS;
 use datasets::Panel;
 use vocab::{HorizonHours, HourStart, PoolId};
 
@@ -14,7 +15,8 @@ const SEEN_HOURS: usize = DAYS * DAY_HOURS + 1;
 /// Recent demand of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recent {
-    /// The largest demand in the hour before, in GPUs; `None` where that was not measured.
+    /// The largest demand in the hour before, in GPUs: where not all of the pool was measured then, with the newest that is known of
+    /// the others, as the model sees it. `None` where the pool was not measured as a whole in the last two days.
     pub latest_gpus: Option<f64>,
     /// `[hours − 1]`, in GPUs above the latest demand; empty where the history is too short.
     pub(super) inputs: Vec<Inputs>,
@@ -25,7 +27,10 @@ pub struct Recent {
 pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Recent {
     let until = panel.index_of(issue).unwrap_or(0).min(panel.hours());
     let seen = hourly(panel, pool, until.saturating_sub(SEEN_HOURS)..until);
-    Recent { latest_gpus: latest_gpus(panel, pool, issue), inputs: inputs(&seen, horizon) }
+    // Reports of an hour come one by one: without those to come the bound would rest on the other experts alone, and jump.
+    let was_measured = |back: usize| latest_gpus(panel, pool, issue.plus_hours(-(back as i64))).is_some();
+    let filled = || seen.last().copied().filter(|_| (1..LEFT_AFTER_HOURS).any(was_measured));
+    Recent { latest_gpus: latest_gpus(panel, pool, issue).or_else(filled), inputs: inputs(&seen, horizon) }
 }
 
 /// Demand of a pool in each hour of a range, in GPUs: its own peak where it has one, else the sum over its organizations. Gaps have the

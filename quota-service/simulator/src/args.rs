@@ -148,7 +148,7 @@ pub struct Trace {
     /// Hours between two fits of the predictor
     #[arg(long, value_name = "HOURS", default_value = "24h", value_parser = command_line::horizon)]
     pub refit: HorizonHours,
-    /// Guarantee that every spot task asks for
+    /// Guarantee that every spot task asks for, 1 to 24
     #[arg(long, value_name = "HOURS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=24))]
     pub guarantee_hours: u64,
     /// Spot jobs for each one of the trace

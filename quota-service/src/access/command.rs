@@ -15,7 +15,12 @@ const SECONDS_PER_DAY: i64 = vocab::SECONDS_PER_DAY;
 /// # Errors
 /// The database does not answer, or a flag is invalid.
 pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<(), Failure> {
-    let store = store::connect(database).await.map_err(failed)?;
+    // The first token may come before the first start of the service.
+    let opened = match command {
+        TokenCommand::Create(_) => store::connect(database).await,
+        TokenCommand::List | TokenCommand::Revoke { .. } => store::connect_existing(database).await,
+    };
+    let store = opened.map_err(failed)?;
     let now = Clock::real().now();
     match command {
         TokenCommand::Create(flags) => create(store.as_ref(), flags, now, json).await,

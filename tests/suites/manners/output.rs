@@ -154,7 +154,7 @@ fn each_program_ends_with_the_code_of_its_failure() {
         ("datasets", &["ingest", "--format", "usage", &missing], 3, "No such file"),
         ("datasets", &["ingest", "--format", "usage", &empty], 3, "is missing"),
         ("datasets", &["export", "--until", "yesterday"], 2, "write a time with its offset"),
-        ("train", &["runs", "show", "run-99"], 1, "run-99"),
+        ("train", &["runs", "show", "run-99"], 2, "there is no run-99: train runs list shows"),
         ("train", &full, 1, "No space left"),
         ("train", &["runs", "list", "--database", gone], 5, "check that it runs, and try again"),
         ("train", &["--horizon", "4h", "--model", "last-value", "--max-mae", "0"], 7, "above --max-mae 0"),

@@ -84,6 +84,13 @@ async fn a_backup_that_cannot_be_made_or_read_has_a_reason_and_no_file(database:
     let none = format!("sqlite://{}", path("none.db"));
     let ran = program("quota-service", &["database", "backup", &path("saved"), "--database", &none]);
     assert!(ran.code == 3 && ran.stderr.contains("none.db: name the right one"), "an empty backup is none: {ran:?}");
+    for command in [&["token", "list"][..], &["token", "revoke", "1"], &["promises"]] {
+        let ran = program("quota-service", &[command, &["--database", &none]].concat());
+        assert!(ran.code == 3 && ran.stderr.contains("none.db: name the right one"), "{command:?}: {ran:?}");
+    }
+    let calendar = ["calendar", "set", "--cluster", "earth", "CN", "--database", &none];
+    let ran = program("datasets", &calendar);
+    assert!(ran.code == 3 && ran.stderr.contains("none.db: name the right one"), "{ran:?}");
     std::fs::write(path("there"), "text").unwrap();
     let ran = program("quota-service", &["database", "backup", &path("there"), "--database", &database.url]);
     assert!(ran.code == 2 && ran.stderr.contains("is there already"), "{ran:?}");

@@ -170,6 +170,8 @@ pub fn mixtures_table(rows: &[MixtureBody]) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    // Of a best expert that lost nothing there is no share.
+    let percent = |share: f64, text: String| if share.is_finite() { text } else { "-".to_owned() };
     let row = |one: &MixtureBody| {
         let best = one.experts.iter().find(|expert| expert.expert == one.best);
         vec![
@@ -179,8 +181,8 @@ pub fn mixtures_table(rows: &[MixtureBody]) -> String {
             one.best.clone(),
             best.map(|best| format!("{:.2}", best.pinball_gpus)).unwrap_or_default(),
             best.map(|best| format!("{:.2}", best.weight)).unwrap_or_default(),
-            format!("{:+.1} %", 100.0 * one.regret),
-            format!("{:.0} %", 100.0 * one.regret_bound),
+            percent(one.regret, format!("{:+.1} %", 100.0 * one.regret)),
+            percent(one.regret_bound, format!("{:.0} %", 100.0 * one.regret_bound)),
         ]
     };
     let header = ["pool", "model", "mixture", "best expert", "pinball", "weight", "regret", "at most"];
@@ -266,5 +268,12 @@ mod tests {
         assert_eq!((one.issues, one.regret), (8, 0.0));
         assert!(one.experts.iter().all(|expert| (expert.pinball_gpus - 0.5).abs() < 1e-9));
         assert_eq!(body(&[], 105.0), None);
+    }
+
+    #[test]
+    fn a_share_of_a_best_expert_that_lost_nothing_is_a_dash() {
+        let one = MixtureBody { regret: f64::NAN, regret_bound: f64::INFINITY, ..body(&played(9), 105.0).unwrap() };
+        let shown = mixtures_table(&[one]);
+        assert!(!shown.contains("NaN") && !shown.contains("inf") && shown.trim_end().ends_with('-'), "{shown}");
     }
 }

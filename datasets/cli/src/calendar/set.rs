@@ -19,7 +19,7 @@ struct Changed {
 
 pub async fn run(what: &SetCalendar, database: &str, json: bool) -> Result<(), CliError> {
     let named = named(&what.calendar)?;
-    let store = store::connect(database).await?;
+    let store = store::connect_existing(database).await?;
     let mut cluster = panel::chosen(store.as_ref(), Some(&what.cluster)).await?.remove(0);
     let calendar_before = cluster.calendar.clone();
     if let Some(zone) = what.time_zone {

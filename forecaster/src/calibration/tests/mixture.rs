@@ -240,3 +240,28 @@ fn a_state_without_remembered_demand_learns_it_again_at_the_next_outcome() {
     let bounds = |of: &Calibrator| experts(of).map(|one| one.bound_gpus);
     assert_eq!(bounds(&old), bounds(&calibrator));
 }
+
+#[test]
+fn while_an_hour_is_reported_in_part_all_experts_go_on_from_what_is_known() {
+    let both = [noise(404, 7, |_| 50.0, 10.0), noise(404, 8, |_| 30.0, 5.0)];
+    let whole = panel(&both);
+    let horizon = HorizonHours::new(HOURS).unwrap();
+    let raw = always(&whole, issues(0, 400), 40.0, 8.0);
+    let (_, calibrator) = replay(Calibrator::new(horizon, false), &whole, issues(0, 300), &raw, GuaranteeRate::GFS);
+    // Of the newest hour there is a row of one organization alone, or of nobody; two days before that, everything.
+    let with = |gaps: [std::ops::Range<usize>; 2]| {
+        let mut demand = both.clone();
+        demand.iter_mut().zip(gaps).for_each(|(one, gap)| one[gap].fill(f64::NAN));
+        let panel = panel(&demand);
+        let known = calibrator.conformal(&panel, &raw[300], GuaranteeRate::GFS);
+        known[&id("a").pool].hours[3].experts.iter().map(|one| one.bound_gpus).collect::<Vec<_>>()
+    };
+    let stated = |bounds: &[Option<f64>]| bounds.iter().filter(|bound| bound.is_some()).count();
+    let (all, part) = (with([0..0, 0..0]), with([0..0, 299..300]));
+    assert_eq!((stated(&all), stated(&part)), (5, 5));
+    // The other one is as it was in the hour before.
+    let moved = both[1][299] - both[1][298];
+    let of_last_value = |bounds: &[Option<f64>]| bounds[2].unwrap();
+    assert!((of_last_value(&all) - of_last_value(&part) - moved).abs() < 1e-6, "{all:?} {part:?}");
+    assert_eq!(stated(&with([252..300, 252..300])), 2, "nothing was measured for two days");
+}
