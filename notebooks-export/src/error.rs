@@ -93,6 +93,12 @@ pub enum RowFault {
     Contradiction { series: Box<SeriesId>, target: HourStart, first: f64, first_row: u64, second: f64 },
     #[error("there is no forecast of pool {pool}; the forecasts are of {known}: give both files of one backtest")]
     OtherPool { pool: Box<PoolId>, known: String },
+    #[error("there is no forecast of model {model}; the forecasts are of {known}: give both files of one backtest")]
+    OtherModel { model: String, known: String },
+    #[error("issue_time is {issue}; the forecasts were issued from {first} to {last}: give both files of one backtest")]
+    OtherWindow { issue: HourStart, first: HourStart, last: HourStart },
+    #[error("hours is {hours} at most, and the forecasts reach {horizon}: give both files of one backtest")]
+    OtherHorizon { hours: u8, horizon: u8 },
     #[error("guarantee_rate is {rate} here and {first} in row {first_row}: make one report for each rate")]
     OtherRate { rate: String, first: String, first_row: u64 },
 }

@@ -3,6 +3,7 @@
 use crate::error::{ExportError, RowFault};
 use crate::grid::{self, GridFault};
 use crate::number::Numbered;
+use crate::pool_bounds::Backtest;
 use crate::table::{self, Table};
 use std::path::{Path, PathBuf};
 use training::backtest::FORECAST_COLUMNS;
@@ -62,6 +63,18 @@ impl Forecasts {
         let mut forecasts = Self { file: file.to_owned(), models, series, rows, ordered: Vec::new() };
         forecasts.ordered = ordered.map_err(|fault| forecasts.explain(&fault))?;
         Ok(forecasts)
+    }
+
+    /// The backtest of the rows; there is a row at least.
+    pub fn backtest(&self) -> Backtest {
+        let issues = || self.rows.iter().map(|row| row.issue);
+        let first = self.rows[0].issue;
+        Backtest {
+            pools: self.series.iter().map(|series| series.pool.clone()).collect(),
+            models: self.models.iter().cloned().collect(),
+            issues: (issues().fold(first, HourStart::min), issues().fold(first, HourStart::max)),
+            horizon: self.rows.iter().map(|row| row.step).max().unwrap_or_default(),
+        }
     }
 
     fn explain(&self, fault: &GridFault) -> ExportError {

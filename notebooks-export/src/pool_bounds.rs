@@ -6,9 +6,10 @@ use crate::number::Numbered;
 use crate::source::Capacities;
 use crate::table::{self, Table};
 use forecaster::scores::PoolPair;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use training::backtest::POOL_BOUND_COLUMNS;
-use vocab::{ClusterName, GpuModel, GuaranteeRate, HorizonHours, PoolId};
+use vocab::{ClusterName, GpuModel, GuaranteeRate, HorizonHours, HourStart, PoolId};
 
 /// One bound of a pool, and the peak that came.
 #[derive(Debug, Clone)]
@@ -31,6 +32,21 @@ pub struct PoolBounds {
     /// Models and aggregations, in the order in which the file names them first.
     pub candidates: Vec<(String, String)>,
     pub rows: Vec<BoundRow>,
+}
+
+/// The backtest of forecasts.
+#[derive(Debug)]
+pub struct Backtest {
+    pub pools: BTreeSet<PoolId>,
+    pub models: BTreeSet<String>,
+    /// The first and the last.
+    pub issues: (HourStart, HourStart),
+    /// The longest step, in hours.
+    pub horizon: u8,
+}
+
+fn list<T: ToString>(names: &BTreeSet<T>) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl PoolBounds {
@@ -56,16 +72,33 @@ impl PoolBounds {
         Ok(bounds)
     }
 
-    /// Bounds of a pool that nobody forecast belong to another backtest.
+    /// Checks that the bounds and the forecasts can be of one backtest: pools, models and issue times are among those of
+    /// the forecasts, and the longest hours are their horizon.
     ///
     /// # Errors
-    /// The first row of a pool that is not in `forecast`, in ascending order.
-    pub fn check_pools(&self, forecast: &[PoolId]) -> Result<(), ExportError> {
-        let Some(other) = self.rows.iter().find(|row| forecast.binary_search(&row.pool).is_err()) else {
-            return Ok(());
+    /// The first row that is of another backtest.
+    pub fn check_backtest(&self, of: &Backtest) -> Result<(), ExportError> {
+        let foreign = |row: &BoundRow| {
+            let issue = row.pair.issue;
+            if !of.pools.contains(&row.pool) {
+                return Some(RowFault::OtherPool { pool: Box::new(row.pool.clone()), known: list(&of.pools) });
+            }
+            if !of.models.contains(&row.candidate.0) {
+                return Some(RowFault::OtherModel { model: row.candidate.0.clone(), known: list(&of.models) });
+            }
+            let (first, last) = of.issues;
+            let is_within = (first..=last).contains(&issue);
+            (!is_within).then_some(RowFault::OtherWindow { issue, first, last })
         };
-        let known = forecast.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        Err(table::at(&self.file, other.row, RowFault::OtherPool { pool: Box::new(other.pool.clone()), known }))
+        if let Some((row, fault)) = self.rows.iter().find_map(|row| Some((row.row, foreign(row)?))) {
+            return Err(table::at(&self.file, row, fault));
+        }
+        let longest = self.rows.iter().map(|row| row.hours.get()).max();
+        let other = self.rows.iter().find(|row| Some(row.hours.get()) == longest && row.hours.get() != of.horizon);
+        other.map_or(Ok(()), |row| {
+            let fault = RowFault::OtherHorizon { hours: row.hours.get(), horizon: of.horizon };
+            Err(table::at(&self.file, row.row, fault))
+        })
     }
 
     /// Cuts bounds and peaks at what the pools have: no one is promised, and nothing runs, above the capacity.

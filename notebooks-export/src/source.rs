@@ -40,7 +40,7 @@ pub fn read(what: &Report, config: &Config) -> Result<Source, ExportError> {
             played: None,
         };
         if let Some(bounds) = &source.bounds {
-            bounds.check_pools(&source.pools())?;
+            bounds.check_backtest(&source.forecasts.backtest())?;
         }
         source.add_capacities(&what.capacity)?;
         return Ok(source);

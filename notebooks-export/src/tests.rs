@@ -121,14 +121,23 @@ fn the_parquet_file_holds_every_row_with_types_and_times_in_utc() {
 }
 
 #[test]
-fn bounds_of_a_pool_without_forecasts_are_refused_by_their_row() {
-    let bounds = "\
-2024-03-01T08:00:00+08:00,4,earth,V100,m,pooled,0.9,10,4
-2024-03-01T08:00:00+08:00,4,mars,V100,m,pooled,0.9,10,4
-";
-    let fault = refusal(TWO, Some(bounds));
-    assert!(fault.contains("p.csv, row 3: there is no forecast of pool mars:V100"), "{fault}");
-    assert!(fault.contains("the forecasts are of earth:V100: give both files of one backtest"), "{fault}");
+fn bounds_of_another_backtest_are_refused_by_their_row() {
+    let own = "2024-03-01T08:00:00+08:00,2,earth,V100,m,pooled,0.9,10,4\n";
+    for (from, to, expected) in [
+        ("earth", "mars", "there is no forecast of pool mars:V100; the forecasts are of earth:V100"),
+        (",m,", ",n,", "there is no forecast of model n; the forecasts are of m"),
+        ("2024", "2023", "issue_time is 2023-03-01T00:00:00Z; the forecasts were issued from 2024-03-01T00:00:00Z to"),
+        (",2,", ",4,", "hours is 4 at most, and the forecasts reach 2"),
+    ] {
+        let other = own.replace(from, to);
+        let fault = refusal(TWO, Some(&format!("{own}{other}")));
+        assert!(fault.contains(&format!("p.csv, row 3: {expected}")), "{fault}");
+        assert!(fault.ends_with(": give both files of one backtest"), "{fault}");
+    }
+    let short = refusal(TWO, Some(&own.replace(",2,", ",1,")));
+    assert!(short.contains("p.csv, row 2: hours is 1 at most, and the forecasts reach 2"), "{short}");
+    let (_folder, made) = report(TWO, Some(&format!("{own}{}", own.replace(",2,", ",1,"))));
+    assert!(made.is_ok(), "a promise of fewer hours beside that of all: {made:?}");
 }
 
 #[test]
@@ -156,14 +165,14 @@ fn a_report_of_a_database_that_is_not_there_creates_no_file() {
 #[test]
 fn bounds_of_pools_are_scored_by_aggregation() {
     let bounds = "\
-2024-03-01T08:00:00+08:00,4,earth,V100,m,pooled,0.9,10,4
-2024-03-01T09:00:00+08:00,4,earth,V100,m,pooled,0.9,1,4
-2024-03-01T08:00:00+08:00,4,earth,V100,m,independent,0.9,4,4
-2024-03-01T09:00:00+08:00,4,earth,V100,m,independent,0.9,5,4
+2024-03-01T08:00:00+08:00,2,earth,V100,orglinear-paper,pooled,0.9,10,4
+2024-03-01T09:00:00+08:00,2,earth,V100,orglinear-paper,pooled,0.9,1,4
+2024-03-01T08:00:00+08:00,2,earth,V100,orglinear-paper,independent,0.9,4,4
+2024-03-01T09:00:00+08:00,2,earth,V100,orglinear-paper,independent,0.9,5,4
 ";
-    let (_folder, made) = report(TWO, Some(bounds));
+    let (_folder, made) = report(&two_days(), Some(bounds));
     let (_, all) = made.unwrap();
-    let of = |metric: &str| value(&all, "*", "4", metric).unwrap();
+    let of = |metric: &str| value(&all, "*", "2", metric).unwrap();
     assert_eq!(of("pool_over_reserved:pooled"), (3.0, 2));
     assert_eq!(of("pool_under:pooled"), (0.5, 2));
     assert_eq!(of("pool_shortfall:pooled"), (1.5, 2));
@@ -216,7 +225,7 @@ fn what_cannot_be_compared_is_refused_rather_than_averaged() {
 #[test]
 fn a_bad_bound_is_refused_with_file_row_and_what_to_do() {
     let row = |rate: &str, bound: &str, hour: &str| {
-        format!("2024-03-01T{hour}:00:00+08:00,4,earth,V100,m,pooled,{rate},{bound},4\n")
+        format!("2024-03-01T{hour}:00:00+08:00,2,earth,V100,m,pooled,{rate},{bound},4\n")
     };
     let rates = refusal(TWO, Some(&format!("{}{}", row("0.9", "5", "08"), row("0.95", "5", "09"))));
     assert!(rates.starts_with("/p.csv, row 3: guarantee_rate is 0.95 here and 0.9 in row 2"), "{rates}");
@@ -226,7 +235,7 @@ fn a_bad_bound_is_refused_with_file_row_and_what_to_do() {
     assert!(negative.starts_with("/p.csv, row 2: column bound_gpus: -5 is negative"), "{negative}");
     let doubled = refusal(TWO, Some(&row("0.9", "5", "08").repeat(2)));
     assert!(
-        doubled.starts_with("/p.csv, row 3: model m with pooled: the bound of earth:V100 over 4h issued"),
+        doubled.starts_with("/p.csv, row 3: model m with pooled: the bound of earth:V100 over 2h issued"),
         "{doubled}"
     );
 }
