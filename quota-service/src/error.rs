@@ -58,6 +58,7 @@ impl From<ServiceError> for Failure {
             | Webhook { .. }
             | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
+            Store(fault) if fault.is_no_database() => Exit::DataInvalid,
             Store(_) | Bind(..) | NotRenewing | Signals(_) => Exit::Failure,
         };
         Self::new(exit, fault)

@@ -115,14 +115,15 @@ async fn start(
     render: PrometheusHandle,
     early: &mut Option<Server>,
 ) -> Result<Started, ServiceError> {
-    // 1. The store and the clock.
+    // 1. The files of the settings, then the store and the clock: what is refused creates no database.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
-    let (store, bound) = open(&config, tls.as_ref(), json, render.clone(), early).await?;
-    let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     config.prices_file.get().map(prices::read).transpose().map_err(|detail| ServiceError::Prices { detail })?;
     config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
+    check_database(&config).await?;
+    let (store, bound) = open(&config, tls.as_ref(), json, render.clone(), early).await?;
+    let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let state = AppState::new(Options::new(store, clock, config).webhook(webhook));
     if let Some(tls) = &tls {
         tokio::spawn(tls::watch(tls.clone(), reloads()));
@@ -159,6 +160,18 @@ fn serving(
     let failed = |fault| ServiceError::Bind(config.listen, fault);
     let listener = TcpListener::from_std(listener.try_clone().map_err(failed)?).map_err(failed)?;
     Ok(Server::start(listener, tls, router, config.connection_limits()))
+}
+
+/// Refuses what needs a database that others wrote, before an SQLite file is created.
+async fn check_database(config: &Config) -> Result<(), ServiceError> {
+    let needs_usage = matches!(config.as_of, StartAt::Latest);
+    let needs_tokens = !config.listen.ip().is_loopback();
+    match store::check_existing(&config.database).await {
+        Err(fault) if fault.is_no_database() && needs_usage => Err(fault.into()),
+        Err(fault) if fault.is_no_database() && needs_tokens => Err(ServiceError::NoTokens(config.listen)),
+        // Other faults are those of the opening.
+        _ => Ok(()),
+    }
 }
 
 /// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the

@@ -16,6 +16,7 @@ mod job_lists;
 mod kubernetes;
 mod main_job;
 mod manners;
+mod no_database;
 mod object_storage;
 mod of_models;
 mod operator;

@@ -176,7 +176,7 @@ impl From<StoreError> for TrainingError {
 fn of_store(fault: &StoreError) -> Exit {
     match fault {
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,
-        StoreError::NoFile { .. } => Exit::DataInvalid,
+        fault if fault.is_no_database() => Exit::DataInvalid,
         fault if fault.is_retryable() => Exit::Unavailable,
         _ => Exit::Failure,
     }

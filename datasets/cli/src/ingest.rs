@@ -12,7 +12,8 @@ use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use store::{AppendReport, Cluster, Store};
+use std::sync::Arc;
+use store::{AppendReport, Cluster, Store, StoreError};
 use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId, UnixSeconds};
 
 /// The zone of the published files that are not in UTC.
@@ -23,19 +24,20 @@ const ANY_MODEL: &str = "any";
 pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliError> {
     check_flags(what)?;
     let named = what.calendar.as_deref().map(calendar::named).transpose()?;
-    let store = store::connect(database).await?;
     // 1. Read: every fault stops here, before anything is written.
-    let default = default_cluster(what, named.as_ref(), store.as_ref()).await?;
-    let of_default = calendar_of(store.as_ref(), &default, named.as_ref()).await?;
+    let stored = stored(database).await?;
+    let known = stored.as_deref();
+    let default = default_cluster(what, named.as_ref(), known).await?;
+    let of_default = calendar_of(known, &default, named.as_ref()).await?;
     let (mut source, mut records) = (None, None);
     let read = match what.format {
         InputFormat::Prometheus => {
-            let (report, summary) = source::read(what, &default, store.as_ref()).await?;
+            let (report, summary) = source::read(what, &default, known).await?;
             source = Some(summary);
             Gathered::of_report(report)?
         }
         InputFormat::Slurm => {
-            let (report, summary) = slurm::read(what, store.as_ref()).await?;
+            let (report, summary) = slurm::read(what, known).await?;
             records = Some(summary);
             Gathered::of_report(report)?
         }
@@ -50,13 +52,17 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
         }));
     }
     read.capacity.extend(capacity(what, &read)?);
-    let clusters = clusters(what, &read, &default, store.as_ref()).await?;
+    let clusters = clusters(what, &read, &default, known).await?;
     let mut summaries = Vec::with_capacity(clusters.len());
     for cluster in &clusters {
-        let calendar = calendar_of(store.as_ref(), cluster, named.as_ref()).await?;
+        let calendar = calendar_of(known, cluster, named.as_ref()).await?;
         summaries.push(ClusterSummary::of(cluster, &calendar, &read));
     }
     // 2. Write: the calendar first, since clusters name it.
+    let store = match stored {
+        Some(store) => store,
+        None => store::connect(database).await?,
+    };
     let own_calendar = match &named {
         Some(named) => calendar::store_days(store.as_ref(), named, &clusters.iter().collect::<Vec<_>>()).await?,
         None => None,
@@ -73,8 +79,27 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     Ok(())
 }
 
+/// The database as it is. `None` where it is an SQLite file that is yet to be made: a refused ingest leaves no file.
+async fn stored(database: &str) -> Result<Option<Arc<dyn Store>>, StoreError> {
+    match store::connect_existing(database).await {
+        Err(fault) if fault.is_no_database() => store::check_url(database).map(|()| None),
+        opened => opened.map(Some),
+    }
+}
+
+async fn stored_cluster(store: Option<&dyn Store>, name: &ClusterName) -> Result<Option<Cluster>, StoreError> {
+    match store {
+        Some(store) => store.cluster(name).await,
+        None => Ok(None),
+    }
+}
+
 /// The calendar that was named, else the one that the cluster has.
-async fn calendar_of(store: &dyn Store, cluster: &Cluster, named: Option<&Named>) -> Result<Calendar, CliError> {
+async fn calendar_of(
+    store: Option<&dyn Store>,
+    cluster: &Cluster,
+    named: Option<&Named>,
+) -> Result<Calendar, CliError> {
     if let Some(named) = named {
         return calendar::resolve(store, &cluster.time_zone, named).await;
     }
@@ -114,11 +139,11 @@ fn check_flags(what: &Ingest) -> Result<(), CliError> {
 
 /// The cluster of a file that names none, with its zone and calendar: those given, else those stored, else those of the
 /// format.
-async fn default_cluster(what: &Ingest, named: Option<&Named>, store: &dyn Store) -> Result<Cluster, CliError> {
+async fn default_cluster(what: &Ingest, named: Option<&Named>, store: Option<&dyn Store>) -> Result<Cluster, CliError> {
     let path = what.path.to_str().and_then(|path| path.rsplit("://").next()).map_or(&*what.path, Path::new);
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("cluster");
     let name = what.cluster.clone().map_or_else(|| ClusterName::parse(stem), Ok)?;
-    let stored = store.cluster(&name).await?;
+    let stored = stored_cluster(store, &name).await?;
     let usual = match what.format {
         InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
         _ => "UTC",
@@ -203,11 +228,11 @@ async fn clusters(
     what: &Ingest,
     read: &Gathered,
     default: &Cluster,
-    store: &dyn Store,
+    store: Option<&dyn Store>,
 ) -> Result<Vec<Cluster>, CliError> {
     let mut clusters = Vec::new();
     for name in read.clusters() {
-        let stored = store.cluster(&name).await?;
+        let stored = stored_cluster(store, &name).await?;
         let (zone, calendar) = stored
             .map_or((default.time_zone.clone(), default.calendar.clone()), |known| (known.time_zone, known.calendar));
         clusters.push(Cluster {

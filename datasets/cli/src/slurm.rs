@@ -59,7 +59,7 @@ struct SpotSummary {
 }
 
 /// Reads the records of a file or of `sacct`.
-pub async fn read(what: &Ingest, store: &dyn Store) -> Result<(ReadReport, SlurmSummary), CliError> {
+pub async fn read(what: &Ingest, store: Option<&dyn Store>) -> Result<(ReadReport, SlurmSummary), CliError> {
     let rules = what.slurm.rules()?;
     let is_live = what.path.file_name().is_some_and(|name| name == PROGRAM);
     let (history, form, nodes) = if is_live { live(what)? } else { saved(what)? };

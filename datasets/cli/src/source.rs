@@ -96,7 +96,7 @@ impl GapSummary {
 pub async fn read(
     what: &Ingest,
     cluster: &Cluster,
-    store: &dyn Store,
+    store: Option<&dyn Store>,
 ) -> Result<(ReadReport, SourceSummary), CliError> {
     let source = what.source.source(what, cluster.name.clone())?;
     let (asked, is_cut) = what.source.asked(&source)?;
@@ -140,7 +140,8 @@ fn notes(reading: &Reading, asked: Asked) -> Vec<String> {
 }
 
 /// Leaves out the first row of a pool where it repeats the stored capacity.
-pub async fn new_capacity(store: &dyn Store, rows: Vec<CapacityRow>) -> Result<Vec<CapacityRow>, StoreError> {
+pub async fn new_capacity(store: Option<&dyn Store>, rows: Vec<CapacityRow>) -> Result<Vec<CapacityRow>, StoreError> {
+    let Some(store) = store else { return Ok(rows) };
     let mut new: Vec<CapacityRow> = Vec::with_capacity(rows.len());
     let mut last = None;
     for row in rows {
@@ -154,8 +155,9 @@ pub async fn new_capacity(store: &dyn Store, rows: Vec<CapacityRow>) -> Result<V
 }
 
 /// Series with demand in the days before: they count as zero where the source no longer knows them.
-async fn known(store: &dyn Store, source: &Source, from: HourStart) -> Result<BTreeSet<SeriesId>, StoreError> {
+async fn known(store: Option<&dyn Store>, source: &Source, from: HourStart) -> Result<BTreeSet<SeriesId>, StoreError> {
     let mut known = BTreeSet::new();
+    let Some(store) = store else { return Ok(known) };
     if store.cluster(&source.cluster).await?.is_none() {
         return Ok(known);
     }

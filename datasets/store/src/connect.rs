@@ -35,14 +35,31 @@ pub async fn connect_within(url: &str, statement_limit: Duration) -> Result<Arc<
     }
 }
 
-/// As [`connect`], for those who need what others wrote: a missing SQLite file is refused, not created.
+/// As [`connect`], for those who need what others wrote: an SQLite file that is missing is not created, and one without
+/// tables of Headroom stays as it is.
 ///
 /// # Errors
-/// As [`connect`]; [`StoreError::NoFile`].
+/// As [`connect`]; [`StoreError::NoFile`], [`StoreError::NoDatabase`].
 pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    match sqlite_file(url)? {
-        Some(file) if !file.exists() => Err(StoreError::NoFile { path: file.display().to_string() }),
-        _ => connect(url).await,
+    check_existing(url).await?;
+    connect(url).await
+}
+
+/// Checks that an SQLite file is a database of Headroom, without writing to it. A database on a server is not asked.
+///
+/// # Errors
+/// [`StoreError::NoFile`], [`StoreError::NoDatabase`]; the URL is invalid, or the file cannot be read.
+pub async fn check_existing(url: &str) -> Result<(), StoreError> {
+    let Some(file) = sqlite_file(url)? else { return Ok(()) };
+    let path = file.display().to_string();
+    if file.metadata().is_ok_and(|known| known.len() == 0) {
+        return Err(StoreError::NoDatabase { path, reason: "it is empty" });
+    }
+    let inspected = inspect(url).await?;
+    inspected.store.close().await;
+    match inspected.schema.found {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NoDatabase { path, reason: "it has no tables of Headroom" }),
     }
 }
 

@@ -55,6 +55,16 @@ pub enum StoreError {
         /// Path of the file.
         path: String,
     },
+    /// The SQLite file exists and holds no database of Headroom.
+    #[error(
+        "{path} is no database of Headroom: {reason}; name the right one with --database; datasets ingest makes a new one"
+    )]
+    NoDatabase {
+        /// Path of the file.
+        path: String,
+        /// The fault of the file.
+        reason: &'static str,
+    },
     /// The SQLite file was deleted, emptied or replaced while it was open: a write now would be lost.
     #[error(
         "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, restore it from a \
@@ -154,6 +164,12 @@ impl StoreError {
     #[must_use]
     pub fn is_missing_database(&self) -> bool {
         matches!(self, Self::Denied { reason } if reason.ends_with("(3D000)"))
+    }
+
+    /// Whether the SQLite file is missing, or holds no database of Headroom: there is nothing to read yet.
+    #[must_use]
+    pub const fn is_no_database(&self) -> bool {
+        matches!(self, Self::NoFile { .. } | Self::NoDatabase { .. })
     }
 
     /// Whether the content of the write is at fault, and not the database: the same write fails again.

@@ -55,7 +55,8 @@ pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
 pub use connect::{
-    LONG_STATEMENT, check_url, connect, connect_existing, connect_within, copy_sqlite, inspect, sqlite_file,
+    LONG_STATEMENT, check_existing, check_url, connect, connect_existing, connect_within, copy_sqlite, inspect,
+    sqlite_file,
 };
 pub use corrections::{CorrectionStore, MakeAuditEntry, OutcomeBefore};
 pub use error::StoreError;

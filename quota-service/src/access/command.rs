@@ -15,9 +15,12 @@ const SECONDS_PER_DAY: i64 = vocab::SECONDS_PER_DAY;
 /// # Errors
 /// The database does not answer, or a flag is invalid.
 pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<(), Failure> {
-    // The first token may come before the first start of the service.
-    let opened = match command {
-        TokenCommand::Create(_) => store::connect(database).await,
+    let opened = match &command {
+        // The first token may come before the first start of the service. Refused flags create no database.
+        TokenCommand::Create(flags) => {
+            let _ = parse(flags)?;
+            store::connect(database).await
+        }
         TokenCommand::List | TokenCommand::Revoke { .. } => store::connect_existing(database).await,
     };
     let store = opened.map_err(failed)?;
@@ -29,17 +32,23 @@ pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<()
     }
 }
 
-async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json: bool) -> Result<(), Failure> {
+/// The organization of a new token, and the cluster of each of its pools.
+fn parse(flags: &NewTokenFlags) -> Result<(Option<Organization>, Vec<ClusterName>), Failure> {
     let usage = |fault: String| Failure::new(Exit::Usage, fault);
+    let cluster = |pool: &String| {
+        let cluster =
+            if pool.contains(':') { PoolId::parse(pool).map(|pool| pool.cluster) } else { ClusterName::parse(pool) };
+        cluster.map_err(|fault| usage(format!("--pool {pool}: {fault}; write CLUSTER or CLUSTER:GPU_MODEL")))
+    };
+    let clusters = flags.pool.iter().map(cluster).collect::<Result<_, _>>()?;
     let organization = flags.organization.as_deref().map(Organization::parse).transpose();
-    for pool in &flags.pool {
-        let known = if pool.contains(':') { PoolId::parse(pool).err() } else { ClusterName::parse(pool).err() };
-        if let Some(fault) = known {
-            return Err(usage(format!("--pool {pool}: {fault}; write CLUSTER or CLUSTER:GPU_MODEL")));
-        }
-        let cluster = ClusterName::parse(pool.split(':').next().unwrap_or_default());
-        let Ok(cluster) = cluster else { continue };
-        if store.cluster(&cluster).await.map_err(failed)?.is_none() {
+    Ok((organization.map_err(|fault| usage(format!("--organization: {fault}")))?, clusters))
+}
+
+async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json: bool) -> Result<(), Failure> {
+    let (organization, clusters) = parse(&flags)?;
+    for (pool, cluster) in flags.pool.iter().zip(&clusters) {
+        if store.cluster(cluster).await.map_err(failed)?.is_none() {
             print_notice(format_args!("note: --pool {pool}: the database has no cluster {cluster} yet"));
         }
     }
@@ -50,7 +59,7 @@ async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json:
         id: new.id.clone(),
         name: flags.name,
         role: flags.role.into(),
-        organization: organization.map_err(|fault| usage(format!("--organization: {fault}")))?,
+        organization,
         pools: flags.pool,
         secret_sha256: digest(&new.secret).to_vec(),
         created_at: now,
@@ -144,7 +153,7 @@ pub fn failed(fault: StoreError) -> Failure {
         fault if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,
         StoreError::NotFound { .. } => Exit::Usage,
-        StoreError::NoFile { .. } => Exit::DataInvalid,
+        fault if fault.is_no_database() => Exit::DataInvalid,
         _ => Exit::Failure,
     };
     Failure::new(exit, fault)

@@ -382,6 +382,7 @@ impl ApiError {
             StoreError::Full { .. } => Self::plain(507, "store-full", "The database takes no more data", detail),
             StoreError::BadUrl { .. }
             | StoreError::NoFile { .. }
+            | StoreError::NoDatabase { .. }
             | StoreError::Denied { .. }
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }

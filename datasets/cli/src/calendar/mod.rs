@@ -56,8 +56,8 @@ fn is_file(text: &str) -> bool {
     separated || ending || (BuiltIn::parse(text).is_none() && path.is_file())
 }
 
-/// Reads the named calendar; its own days come from the file or from the database.
-pub async fn resolve(store: &dyn Store, zone: &str, named: &Named) -> Result<Calendar, CliError> {
+/// Reads the named calendar; its own days come from the file or from the database, which may not exist yet.
+pub async fn resolve(store: Option<&dyn Store>, zone: &str, named: &Named) -> Result<Calendar, CliError> {
     let csv = match &named.file {
         Some(read) => Some(read.table.to_csv()),
         None => stored_days(store, &named.choice).await?,
@@ -66,8 +66,9 @@ pub async fn resolve(store: &dyn Store, zone: &str, named: &Named) -> Result<Cal
 }
 
 /// The days of a user's own calendar; none where the choice has none.
-async fn stored_days(store: &dyn Store, choice: &CalendarChoice) -> Result<Option<String>, CliError> {
+async fn stored_days(store: Option<&dyn Store>, choice: &CalendarChoice) -> Result<Option<String>, CliError> {
     let Some(name) = choice.own() else { return Ok(None) };
+    let Some(store) = store else { return Err(CalendarError::unknown(name.as_str(), &[]).into()) };
     if let Some(stored) = store.calendar(name).await? {
         return Ok(Some(stored.days_csv));
     }

@@ -25,7 +25,7 @@ pub async fn run(what: &SetCalendar, database: &str, json: bool) -> Result<(), C
     if let Some(zone) = what.time_zone {
         zone.name().clone_into(&mut cluster.time_zone);
     }
-    let calendar = resolve(store.as_ref(), &cluster.time_zone, &named).await?;
+    let calendar = resolve(Some(store.as_ref()), &cluster.time_zone, &named).await?;
     cluster.calendar = calendar.name();
     let own_calendar = store_days(store.as_ref(), &named, &[&cluster]).await?;
     store.put_cluster(&cluster).await?;

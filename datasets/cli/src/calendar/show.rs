@@ -65,7 +65,7 @@ async fn calendar(what: &ShowCalendar, database: &str) -> Result<Calendar, CliEr
         return Ok(Calendar::with_own(ZONE, &named.choice.to_string(), Some(&read.table.to_csv()))?);
     }
     let store = store::connect_existing(database).await?;
-    resolve(store.as_ref(), ZONE, &named).await
+    resolve(Some(store.as_ref()), ZONE, &named).await
 }
 
 fn asked(day: &Day, year: Option<i32>) -> bool {

@@ -1,0 +1,158 @@
+//! SQLite files that are missing or hold no database: commands that read say so, and a refused command leaves no file.
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+use std::path::Path;
+use tests::{Ran, program, program_with};
+
+const USAGE: &str = "hour,cluster,gpu_model,organization,demand_gpus\n2026-01-05T00:00:00Z,earth,A100,vision,4\n";
+
+/// Commands that need what others wrote; `{}` is a file of the folder that none of them may make.
+const READERS: [&str; 18] = [
+    "datasets describe",
+    "datasets export --out {}",
+    "datasets calendar list",
+    "datasets calendar show acme",
+    "datasets calendar set --cluster earth weekdays",
+    "train",
+    "train backtest --horizon 1h --from 2026-01-05T00:00:00Z --to 2026-01-05T01:00:00Z --out {}",
+    "train ablation --horizon 1h --from 2026-01-05T00:00:00Z --to 2026-01-05T01:00:00Z",
+    "train tune --horizon 1h --out {}",
+    "train explain --organization vision",
+    "train runs list",
+    "notebooks-export report --run run-1 --out {}",
+    "quota-service --as-of latest --listen 127.0.0.1:0",
+    "quota-service promises",
+    "quota-service token list",
+    "quota-service token revoke abc",
+    "quota-service database backup {}",
+    "quota-service database retain --usage-days 36",
+];
+
+fn run(line: &str, folder: &Path) -> Ran {
+    run_with(line, folder, &[])
+}
+
+fn run_with(line: &str, folder: &Path, variables: &[(&str, &str)]) -> Ran {
+    let made = folder.join("made").display().to_string();
+    let database = format!("sqlite://{}", folder.join("headroom.db").display());
+    let words: Vec<String> = line.split(' ').map(|word| word.replace("{}", &made)).collect();
+    let arguments = words[1..].iter().map(String::as_str).chain(["--database", &database]);
+    program_with(&words[0], &arguments.collect::<Vec<_>>(), variables)
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entry = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<String> = std::fs::read_dir(folder).unwrap().map(entry).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_missing_file_is_named_by_every_command_that_reads_and_not_made() {
+    for line in READERS {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = run(line, folder.path());
+        assert!(ran.code == 3 && ran.stderr.contains("headroom.db: name the right one"), "{line}: {ran:?}");
+        assert!(files(folder.path()).is_empty(), "{line}: {:?}", files(folder.path()));
+    }
+}
+
+#[test]
+fn an_empty_file_is_no_database_to_every_command_that_reads_and_stays_empty() {
+    for line in READERS {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("headroom.db");
+        std::fs::write(&file, "").unwrap();
+        let ran = run(line, folder.path());
+        assert!(ran.code == 3 && ran.stderr.contains("is no database of Headroom: it is empty"), "{line}: {ran:?}");
+        assert_eq!(
+            (files(folder.path()), file.metadata().unwrap().len()),
+            (vec!["headroom.db".to_owned()], 0),
+            "{line}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_not_filled_by_those_that_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headroom.db");
+    let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+    let mut other = options.connect().await.unwrap();
+    sqlx::query("CREATE TABLE notes (text TEXT)").execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    let ran = run("train", folder.path());
+    assert!(ran.code == 3 && ran.stderr.contains("it has no tables of Headroom"), "{ran:?}");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+fn a_refused_ingest_makes_no_database_and_one_that_is_accepted_does() {
+    let usage = |text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("usage.csv"), text).unwrap();
+        folder
+    };
+    let bad = USAGE.replace(",4\n", ",many\n");
+    for (text, line, code) in [
+        (USAGE, "ingest --format usage /no/file.csv", 3),
+        (USAGE, "ingest --format usage FOLDER", 3),
+        (USAGE, "ingest --format helios FOLDER/usage.csv", 3),
+        (USAGE, "ingest --format slurm FOLDER/usage.csv", 3),
+        (USAGE, "ingest --format parquet FOLDER/usage.csv", 3),
+        (
+            USAGE,
+            "ingest --format prometheus http://127.0.0.1:9 --cluster earth --gpu-model A100 --hp-priority-classes high",
+            5,
+        ),
+        (USAGE, "ingest --format usage FOLDER/usage.csv --calendar acme", 2),
+        (&bad, "ingest --format usage FOLDER/usage.csv", 3),
+        (&USAGE[..48], "ingest --format usage FOLDER/usage.csv", 3),
+    ] {
+        let folder = usage(text);
+        let line = format!("datasets {}", line.replace("FOLDER", folder.path().to_str().unwrap()));
+        let ran = run(&line, folder.path());
+        assert_eq!((ran.code, files(folder.path())), (code, vec!["usage.csv".to_owned()]), "{line}: {}", ran.stderr);
+    }
+    let folder = usage(USAGE);
+    let file = folder.path().join("headroom.db");
+    std::fs::write(&file, "").unwrap();
+    let ingested = run(&format!("datasets ingest --format usage {}/usage.csv", folder.path().display()), folder.path());
+    assert!(ingested.code == 0 && file.metadata().unwrap().len() > 0, "an empty file is filled: {ingested:?}");
+}
+
+#[test]
+fn a_refused_token_or_service_makes_no_database() {
+    for (line, code, expected) in [
+        ("quota-service token create --name x --role read --organization \u{7}", 2, "--organization: "),
+        ("quota-service token create --name x --role read --pool :", 2, "--pool :: "),
+        ("quota-service --listen 127.0.0.1:0", 4, "/no/prices.toml"),
+        ("quota-service --listen 0.0.0.0:0", 4, "there is no token"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let is_prices = expected.contains("prices");
+        let prices: &[(&str, &str)] = if is_prices { &[("HEADROOM_PRICES_FILE", expected)] } else { &[] };
+        let ran = run_with(line, folder.path(), prices);
+        assert!(ran.code == code && ran.stderr.contains(expected), "{line}: {ran:?}");
+        assert!(files(folder.path()).is_empty(), "{line}: {:?}", files(folder.path()));
+    }
+}
+
+#[test]
+fn a_damaged_backup_leaves_no_database_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let url = |name: &str| format!("sqlite://{}", path(name));
+    std::fs::write(path("usage.csv"), USAGE).unwrap();
+    let _ = program("datasets", &["ingest", "--format", "usage", &path("usage.csv"), "--database", &url("a.db")]).ok();
+    let _ = program("quota-service", &["database", "backup", &path("saved"), "--database", &url("a.db")]).ok();
+    let mut bytes = std::fs::read(path("saved")).unwrap();
+    let half = bytes.len() / 2;
+    bytes[4_096..half].fill(0x5a);
+    std::fs::write(path("saved"), bytes).unwrap();
+    let ran = program("quota-service", &["database", "restore", &path("saved"), "--database", &url("b.db")]);
+    assert!(ran.code == 3 && ran.stderr.contains("the backup is damaged"), "{ran:?}");
+    assert_eq!(files(folder.path()), ["a.db", "saved", "usage.csv"]);
+}
