@@ -6,6 +6,7 @@ mod doctor;
 mod exit;
 mod file;
 mod help;
+mod number;
 mod output;
 mod value;
 

@@ -1,6 +1,7 @@
 //! Data on stdout, all else on stderr.
 
 use crate::exit::Exit;
+use crate::number::{Json, without_minus_zero};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -12,8 +13,14 @@ use std::io::{ErrorKind, IsTerminal, Write};
 /// # Panics
 /// When the value cannot be written as JSON: those that programs print can.
 pub fn print_json(value: &impl Serialize) {
-    let text = serde_json::to_string_pretty(value).expect("what programs print has string keys and finite numbers");
-    say(text);
+    say(json_text(value));
+}
+
+fn json_text(value: &impl Serialize) -> String {
+    let mut bytes = Vec::new();
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Json::default()));
+    written.expect("what programs print has string keys and finite numbers");
+    String::from_utf8(bytes).expect("JSON is text")
 }
 
 /// Prints a line to stdout.
@@ -56,11 +63,16 @@ fn may_colour(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// A table with aligned columns: the first to the left, numbers to the right.
+/// A table with aligned columns: the first to the left, numbers to the right. A zero has no minus.
 #[must_use]
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let rows = rows.iter().map(|row| row.iter().map(|cell| without_minus_zero(cell)).collect());
+    aligned(header, &rows.collect::<Vec<_>>())
+}
+
+fn aligned(header: &[&str], rows: &[Vec<&str>]) -> String {
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str).chain([header[column]]);
+        let cells = rows.iter().filter_map(|row| row.get(column)).copied().chain([header[column]]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
@@ -77,7 +89,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         let cells: Vec<String> = cells.iter().enumerate().map(cell).collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
-    let body = rows.iter().map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+    let body = rows.iter().map(|row| line(row));
     std::iter::once(line(header)).chain(body).collect()
 }
 
@@ -116,6 +128,17 @@ mod tests {
     fn columns_of_numbers_are_aligned_to_the_right() {
         let rows = vec![vec!["last-value".to_owned(), "4.5".to_owned()], vec!["x".to_owned(), "12.25".to_owned()]];
         assert_eq!(table(&["model", "mae"], &rows), "model         mae\nlast-value    4.5\nx           12.25\n");
+    }
+
+    #[test]
+    fn zeros_have_no_minus_in_tables_and_in_json() {
+        let nothing: [f64; 0] = [];
+        let sum: f64 = nothing.iter().sum();
+        let rows = vec![vec!["-0".to_owned(), format!("{sum:.1}")], vec!["x".to_owned(), "-2.5".to_owned()]];
+        assert_eq!(table(&["of", "gpus"], &rows), "of  gpus\n0    0.0\nx   -2.5\n");
+        let body = serde_json::json!({ "gpus": [sum, -2.5, 3], "none": {}, "all": [], "name": "-0.0" });
+        assert_eq!(json_text(&body), serde_json::to_string_pretty(&body).unwrap().replace("    -0.0", "    0.0"));
+        assert!(json_text(&body).contains("0.0,\n    -2.5,\n    3\n"), "{}", json_text(&body));
     }
 
     #[test]

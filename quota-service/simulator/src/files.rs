@@ -36,6 +36,13 @@ pub fn text(folder: &Path, name: &str, text: &str) -> Result<(), SimulatorError>
     written.map_err(|fault| SimulatorError::Write { file, fault })
 }
 
+/// A figure as a cell of a CSV file: a zero has no minus.
+#[must_use]
+pub fn cell(value: &Value) -> String {
+    let is_zero = value.is_f64() && value.as_f64() == Some(0.0);
+    if is_zero { "0.0".to_owned() } else { value.to_string() }
+}
+
 fn course(rows: &[Row]) -> String {
     let mut lines = "policy,at_s,hp_gpus,spot_gpus,hp_waiting,spot_waiting,quota_gpus,eta,evictions\n".to_owned();
     for Row { name, course, .. } in rows {
@@ -107,5 +114,16 @@ pub fn flat(name: &str, value: &Value, tell: &mut dyn FnMut(&str, &Value)) {
         }
         Value::Number(_) => tell(name, value),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_of_zero_has_no_minus() {
+        let cells = [Value::from(-0.0), Value::from(-0.5), Value::from(0), Value::from(3.0)].map(|value| cell(&value));
+        assert_eq!(cells, ["0.0", "-0.5", "0", "3.0"]);
     }
 }

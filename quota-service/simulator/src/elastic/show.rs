@@ -1,6 +1,7 @@
 //! A table, JSON, or a file of the figures.
 
 use super::tally::Summary;
+use crate::files::cell;
 use command_line::{print_json, print_text, say, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -63,7 +64,7 @@ pub fn figures(all: &[Named]) -> String {
     for (gpus, name, one) in all {
         let Ok(serde_json::Value::Object(figures)) = serde_json::to_value(one) else { continue };
         for (figure, value) in figures {
-            let _ = writeln!(lines, "{gpus},{name},{figure},{value}");
+            let _ = writeln!(lines, "{gpus},{name},{figure},{}", cell(&value));
         }
     }
     lines

@@ -3,7 +3,7 @@
 use super::figures::{Figures, Spread};
 use super::work::Work;
 use crate::commands::SimulatorError;
-use crate::files::text;
+use crate::files::{cell, text};
 use command_line::{print_json, print_text, say, table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -118,11 +118,11 @@ fn figures(played: &[(String, Figures)]) -> String {
             match value.as_object() {
                 Some(parts) => {
                     for (part, value) in parts.iter().filter(|(_, value)| value.is_number()) {
-                        let _ = writeln!(lines, "{name},{figure}_{part},{value}");
+                        let _ = writeln!(lines, "{name},{figure}_{part},{}", cell(value));
                     }
                 }
                 None => {
-                    let _ = writeln!(lines, "{name},{figure},{value}");
+                    let _ = writeln!(lines, "{name},{figure},{}", cell(value));
                 }
             }
         }
