@@ -7,9 +7,11 @@ use crate::statement::{
 /// Forms of a statement as CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementTable {
-    /// One row for each organization, and one named `__idle__` for what no organization held.
+    /// One row for each organization, and one named `__idle__` for what no organization held. It is for spreadsheets: a
+    /// name that would be a formula there stands behind an apostrophe.
     Statement,
-    /// The columns of OpenCost's export of allocations: one row for each day, organization and use.
+    /// The columns of OpenCost's export of allocations: one row for each day, organization and use. It is for programs:
+    /// names are as they are stored.
     OpenCost,
 }
 
@@ -84,6 +86,14 @@ fn cell(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
+/// Letters that make a formula of a cell in a spreadsheet, the wide ones where its language is Japanese or Chinese.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
+/// A name that a spreadsheet takes for text: behind an apostrophe where it would be a formula.
+fn name(text: &str) -> String {
+    if text.starts_with(FORMULA) { format!("'{text}") } else { text.to_owned() }
+}
+
 fn row(cells: impl IntoIterator<Item = String>) -> String {
     let cells: Vec<String> = cells.into_iter().map(|text| cell(&text)).collect();
     format!("{}\r\n", cells.join(","))
@@ -102,17 +112,16 @@ impl StatementAnswer {
     }
 
     fn statement_rows(&self) -> Vec<Vec<String>> {
-        let currency = self.currency.clone().unwrap_or_default();
+        let currency = name(self.currency.as_deref().unwrap_or_default());
         let organizations = self.organizations.iter().map(|line| {
             let StatementLine { day, cluster, gpu_model, organization, .. } = line;
-            let names = [day.clone().unwrap_or_default(), cluster.clone(), gpu_model.clone(), organization.clone()];
+            let names = [day.as_deref().unwrap_or_default(), cluster, gpu_model, organization].map(name);
             let pool = [const { String::new() }; 5];
             let costs = [String::new(), String::new(), currency.clone()];
             [&names[..], &held(line), &pool, &charged(line.charges.as_ref()), &costs].concat()
         });
         let pools = self.pools.iter().map(|pool| {
-            let names =
-                [pool.day.clone().unwrap_or_default(), pool.cluster.clone(), pool.gpu_model.clone(), IDLE.to_owned()];
+            let names = [pool.day.as_deref().unwrap_or_default(), &pool.cluster, &pool.gpu_model, IDLE].map(name);
             let held = [const { String::new() }; 15];
             let PoolGpuHoursBody { capacity, idle_offered, idle_reserved, drained, over_reserved } =
                 pool.pool_gpu_hours;
@@ -176,7 +185,8 @@ fn charged(charges: Option<&ChargesBody>) -> [String; 5] {
 
 /// An amount of money to the millionth, as charges are: a difference of two has digits behind it that are nobody's.
 fn to_micros(amount: f64) -> f64 {
-    (amount * 1e6).round() / 1e6
+    // −0 + 0 is 0.
+    (amount * 1e6).round() / 1e6 + 0.0
 }
 
 /// Hours of a row of OpenCost: its statements are by day.
@@ -271,6 +281,29 @@ mod tests {
         assert_eq!((idle["organization"].as_str(), idle["capacity_gpu_hours"].as_str()), ("__idle__", "24"));
         assert_eq!((idle["idle_cost"].as_str(), idle["hp_gpu_hours"].as_str()), ("5.5", ""));
         assert!(answer().to_csv(StatementTable::Statement).contains("\"vision, \"\"speech\"\"\""));
+    }
+
+    #[test]
+    fn names_that_a_spreadsheet_would_take_for_formulas_are_text_in_statements_and_stay_for_programs() {
+        for attack in ["=HYPERLINK(\"http://x\")", "+1", "-1+2", "@SUM(A1)", "＝1"] {
+            let mut answer = answer();
+            attack.clone_into(&mut answer.organizations[0].organization);
+            attack.clone_into(&mut answer.pools[0].cluster);
+            let rows = read(&answer.to_csv(StatementTable::Statement));
+            let text = format!("'{}", attack.replace('"', ""));
+            assert_eq!((&rows[0]["organization"], &rows[1]["cluster"]), (&text, &text));
+            let rows = read(&answer.to_csv(StatementTable::OpenCost));
+            assert_eq!(rows[0]["Namespace"], attack.replace('"', ""));
+        }
+    }
+
+    #[test]
+    fn a_credit_that_is_all_of_a_charge_leaves_zero_without_a_minus() {
+        let mut answer = answer();
+        let charges = answer.organizations[0].charges.as_mut().unwrap();
+        (charges.guaranteed, charges.credit) = (0.3, 0.1 + 0.2);
+        let rows = read(&answer.to_csv(StatementTable::OpenCost));
+        assert_eq!((rows[1]["ControllerKind"].as_str(), rows[1]["TotalCost"].as_str()), ("spot-guaranteed", "0"));
     }
 
     #[test]
