@@ -8,7 +8,11 @@ pub const DEFINITIONS: [(&str, &str); 14] = [
     ("Demand", "GPUs of high-priority work, running and pending, the peak within the hour."),
     ("Step", "Step 1 is the hour that starts at the issue time, the first instant after the history of the model."),
     ("MAE", "Mean over all series, issue times and steps of |median − demand|, in GPUs."),
-    ("RMSE", "Square root of the mean of (mean forecast − demand)², in GPUs."),
+    (
+        "RMSE",
+        "Square root of the mean of (mean forecast − demand)², in GPUs. Rare jumps count in the mean forecast, so that it may be above \
+         the 0.95 quantile where demand stands still.",
+    ),
     (
         "Pinball loss at p",
         "max(p · (demand − quantile), (p − 1) · (demand − quantile)), averaged, in GPUs. Its minimum is the quantile at \

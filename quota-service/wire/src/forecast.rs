@@ -10,7 +10,7 @@ pub struct StepBody {
     pub step: u8,
     /// The start of the hour that is forecast.
     pub target_time: String,
-    /// The mean.
+    /// The mean. Rare jumps count in it, so that it may be above the 0.95 quantile where demand stands still.
     pub mean_gpus: f64,
     /// The standard deviation.
     pub stddev_gpus: f64,

@@ -2479,7 +2479,7 @@ class StepBody:
     """One hour's demand as a distribution, in GPUs."""
 
     mean_gpus: float
-    """The mean."""
+    """The mean. Rare jumps count in it, so that it may be above the 0.95 quantile where demand stands still."""
 
     q50_gpus: float
     """The median."""
