@@ -101,7 +101,7 @@ impl StepForecast {
     /// Whether [`check`](Self::check) finds no fault, without a branch for each number.
     fn is_distribution(&self) -> bool {
         let [q50, q90, q95] = self.quantiles_gpus;
-        // What is no number is not below the limit.
+        // NaN is not below the limit.
         let is_finite = [self.mean_gpus, self.stddev_gpus, q50, q90, q95].map(|value| value.abs() < LIMIT_GPUS);
         let [mean, stddev, low, middle, high] = is_finite;
         mean & stddev & low & middle & high & (self.stddev_gpus >= 0.0) & (q50 <= q90) & (q90 <= q95)

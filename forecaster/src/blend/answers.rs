@@ -24,7 +24,7 @@ pub(super) struct Answers {
 }
 
 impl Blend {
-    /// What the parts say of rows of windows.
+    /// The answers for rows of windows.
     pub(super) fn say(&self, rows: &[f32]) -> Answers {
         let (width, groups) = (self.features.count(), self.features.step_groups());
         let (forests, network) = (self.forests.as_ref(), self.network.as_ref());

@@ -6,7 +6,7 @@
 //! experts that need no model remember as many outcomes as four hours have in a week, as far as the [`Memory`] reaches, and state
 //! their bounds at the level of m = n / H outcomes, p (1 + 1 / m): what ⌈(m + 1) p⌉ is of m that share no hour.
 
-use super::linear::{Inputs, Linear, fades_after};
+use super::linear::{Inputs, Linear, share_left_after};
 use crate::nearness;
 use std::collections::VecDeque;
 use vocab::HourStart;
@@ -143,7 +143,7 @@ impl Past {
         let most = issues.len().min(OUTCOMES * hours / stride);
         let mut taught = Vec::with_capacity(most);
         found.above_latest.reserve_exact(most);
-        let fades = fades_after(stride as f64);
+        let share_left = share_left_after(stride as f64);
         for place in (0..most).rev() {
             let (issue, rise) = (issues[place], rises[place]);
             if self.unmeasured[issue + hours] > self.unmeasured[issue - 1] {
@@ -153,7 +153,7 @@ impl Past {
             found.above_latest.push((rise as f32, weight));
             if issue > DAY_HOURS {
                 let inputs = [self.above_latest(issue), usual(&rises, place, hours, stride)];
-                linear.learn_after(fades, &inputs, rise);
+                linear.learn_after(share_left, &inputs, rise);
                 taught.push((inputs, rise, weight));
             }
         }

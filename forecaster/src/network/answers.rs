@@ -209,7 +209,7 @@ fn products<const WIDTH: usize>(values: &[f32], inputs: &[usize], weights: &[f32
     all
 }
 
-/// What the class of each row has, `[row][width]`.
+/// The values of the class of each row, `[row][width]`.
 fn of_classes(of_series: &[f32], width: usize, places: &[u32]) -> Vec<f32> {
     let mut rows = Vec::with_capacity(places.len() * width);
     for place in places {
