@@ -63,7 +63,7 @@ pub struct Ready {
 
 impl Ready {
     fn of(answer: &QuotaAnswer) -> Self {
-        let body = serde_json::to_vec(answer).expect("an answer has finite numbers under string keys");
+        let body = answer.to_json();
         let digest = Sha256::digest(&body);
         let etag = format!("\"{}\"", hex::encode(&digest[..8]));
         Self { body: body.into(), etag: HeaderValue::from_str(&etag).expect("hexadecimal digits in quotes") }

@@ -66,8 +66,8 @@ impl DemandForecast {
         if steps.is_empty() {
             return Err(ForecastError::NoSteps { series, issue });
         }
-        for (index, step) in steps.iter().enumerate() {
-            step.check(&series, issue, index + 1)?;
+        if let Some(index) = steps.iter().position(|step| !step.is_distribution()) {
+            steps[index].check(&series, issue, index + 1)?;
         }
         Ok(Self { series, issue, origin, steps })
     }
@@ -98,6 +98,15 @@ impl DemandForecast {
 }
 
 impl StepForecast {
+    /// Whether [`check`](Self::check) finds no fault, without a branch for each number.
+    fn is_distribution(&self) -> bool {
+        let [q50, q90, q95] = self.quantiles_gpus;
+        // NaN is not below the limit.
+        let is_finite = [self.mean_gpus, self.stddev_gpus, q50, q90, q95].map(|value| value.abs() < LIMIT_GPUS);
+        let [mean, stddev, low, middle, high] = is_finite;
+        mean & stddev & low & middle & high & (self.stddev_gpus >= 0.0) & (q50 <= q90) & (q90 <= q95)
+    }
+
     fn check(&self, series: &SeriesId, issue: HourStart, step: usize) -> Result<(), ForecastError> {
         let [q50, q90, q95] = self.quantiles_gpus;
         let named =
@@ -123,10 +132,14 @@ mod tests {
     use crate::{Organization, PoolId};
 
     fn forecast(step: StepForecast) -> Result<DemandForecast, ForecastError> {
+        forecast_of(vec![step])
+    }
+
+    fn forecast_of(steps: Vec<StepForecast>) -> Result<DemandForecast, ForecastError> {
         let pool = PoolId::parse("earth:V100").expect("a pool");
         let series = SeriesId { pool, organization: Organization::parse("vc1").expect("a name") };
         let issue = HourStart::from_unix_s(0).expect("on the grid");
-        DemandForecast::new(series, issue, ForecastOrigin::Model, vec![step])
+        DemandForecast::new(series, issue, ForecastOrigin::Model, steps)
     }
 
     const GOOD: StepForecast = StepForecast { mean_gpus: 5.0, stddev_gpus: 1.0, quantiles_gpus: [5.0, 6.3, 6.6] };
@@ -151,5 +164,16 @@ mod tests {
             forecast(StepForecast { quantiles_gpus: [5.0, 4.0, 6.0], ..GOOD }),
             Err(ForecastError::Crossing { .. })
         ));
+    }
+
+    #[test]
+    fn every_step_is_checked_and_the_first_fault_is_named() {
+        let limit = StepForecast { mean_gpus: -(1e9 - 1.0), stddev_gpus: 0.0, quantiles_gpus: [-3.0, -3.0, 1e9 - 1.0] };
+        assert!(forecast_of(vec![GOOD, limit, GOOD]).is_ok());
+        let negative = StepForecast { stddev_gpus: -1e-9, ..GOOD };
+        let unknown = StepForecast { quantiles_gpus: [5.0, 6.3, f64::NAN], ..GOOD };
+        let step_of = |steps| forecast_of(steps).expect_err("no distribution").to_string();
+        assert!(step_of(vec![GOOD, GOOD, negative, unknown]).contains("step 3: the standard deviation"));
+        assert!(step_of(vec![GOOD, unknown, negative]).contains("step 2: q0.95 is NaN"));
     }
 }

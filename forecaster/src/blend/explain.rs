@@ -75,8 +75,11 @@ impl Blend {
                     }
                 }
             }
-            let predicted = self.say(&mixed);
-            predicted.iter().map(|column| column.iter().sum::<f64>() / count).collect()
+            let mut sums = vec![0.0; self.horizon.steps() * OUTPUTS];
+            self.say(&mixed).each_row(|_, steps| {
+                sums.iter_mut().zip(steps.as_flattened()).for_each(|(sum, value)| *sum += value);
+            });
+            sums.iter().map(|sum| sum / count).collect()
         };
         (0..1_u32 << GROUPS).map(of_coalition).collect()
     }

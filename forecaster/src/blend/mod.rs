@@ -14,7 +14,7 @@ pub use crate::rows::{FeatureGroup, StepGroups};
 pub use explain::{Contribution, Explanation, StepExplanation};
 pub use fit::{BadSetting, Settings};
 
-use crate::network::{Network, Sizes, WIDE};
+use crate::network::{Network, Sizes};
 use crate::predict::{Predict, PredictError};
 use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::side_by_side::side_by_side;
@@ -143,40 +143,9 @@ impl Blend {
                 return Err(PredictError::OtherLookback { have, need: self.lookback_hours });
             }
             self.features.append(window, scale_gpus, place, &mut rows);
-            scales.push(Scale { window: *window, scale_gpus });
+            scales.push(Scale { window: *window, last_gpus: window.last_gpus(), scale_gpus });
         }
         Ok((rows, scales))
-    }
-
-    /// The joint prediction of the parts: `[step × OUTPUTS][row]`.
-    fn say(&self, rows: &[f32]) -> Vec<Vec<f64>> {
-        if !self.features.step_groups().is_empty() {
-            return self.say_by_groups(rows);
-        }
-        let trees = self.forests.as_ref().map(|forests| forests.say(rows, self.features.count()));
-        let network = self.network.as_ref().map(|network| network.say(rows, &self.features));
-        let (mut trees, mut network) = (trees.into_iter().flatten(), network.into_iter().flatten());
-        let step = |_| {
-            let of_trees: Vec<Vec<f64>> = trees.by_ref().take(OUTPUTS).collect();
-            self.mixed(Some(of_trees).filter(|trees| !trees.is_empty()), network.next())
-        };
-        (0..self.horizon.steps()).flat_map(step).collect()
-    }
-
-    /// The weighted mean of both parts for one step, `[output][row]`; the network answers row by row.
-    fn mixed(&self, trees: Option<Vec<Vec<f64>>>, network: Option<Vec<f32>>) -> Vec<Vec<f64>> {
-        let Some(network) = network else { return trees.unwrap_or_default() };
-        let mixed = |output: usize| {
-            let of_network = network.iter().skip(output).step_by(WIDE).copied().map(f64::from);
-            let share = self.network_share[output];
-            match &trees {
-                None => of_network.collect(),
-                Some(trees) => {
-                    of_network.zip(&trees[output]).map(|(one, other)| share * one + (1.0 - share) * other).collect()
-                }
-            }
-        };
-        (0..OUTPUTS).map(mixed).collect()
     }
 }
 
@@ -198,17 +167,17 @@ impl Known<'_> {
     }
 }
 
-/// A window and the deviation of its series.
+/// A window with its newest value, and the deviation of its series.
 struct Scale<'a> {
     window: Window<'a>,
+    last_gpus: f64,
     scale_gpus: f64,
 }
 
 impl Scale<'_> {
     /// A step in GPUs; quantiles that cross are drawn together.
     fn step(&self, predicted: [f64; OUTPUTS]) -> StepForecast {
-        let last = self.window.last_gpus();
-        let gpus = |number: usize| (last + predicted[number] * self.scale_gpus).max(0.0);
+        let gpus = |number: usize| (self.last_gpus + predicted[number] * self.scale_gpus).max(0.0);
         let median = gpus(1);
         let q90 = gpus(2).max(median);
         StepForecast {
@@ -252,13 +221,12 @@ impl Blend {
     /// The forecasts of a few windows.
     fn of_block(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
         let (rows, scales) = self.rows(windows)?;
-        let predicted = self.say(&rows);
-        let forecast = |(row, scale): (usize, &Scale<'_>)| {
-            let step = |step: &[Vec<f64>]| scale.step(std::array::from_fn(|output| step[output][row]));
-            let steps = predicted.chunks_exact(OUTPUTS).map(step).collect();
-            let window = &scale.window;
-            Ok(DemandForecast::new(window.series.clone(), window.issue, ForecastOrigin::Model, steps)?)
-        };
-        scales.iter().enumerate().map(forecast).collect()
+        let mut forecasts = Vec::with_capacity(windows.len());
+        self.say(&rows).each_row(|row, steps| {
+            let Scale { window, .. } = &scales[row];
+            let steps = steps.iter().map(|step| scales[row].step(*step)).collect();
+            forecasts.push(DemandForecast::new(window.series.clone(), window.issue, ForecastOrigin::Model, steps));
+        });
+        Ok(forecasts.into_iter().collect::<Result<_, _>>()?)
     }
 }

@@ -115,11 +115,14 @@ impl PoolCalibration {
         for (place, _) in &known {
             is_known[*place] = true;
         }
-        let between = |row: usize, column: usize| {
-            if row == column { 1.0 } else { self.correlation[row * self.organizations.len() + column] }
-        };
+        let mut matrix = Vec::with_capacity(known.len() * known.len());
+        for (place, (_, row)) in known.iter().enumerate() {
+            let row = &self.correlation[row * self.organizations.len()..][..self.organizations.len()];
+            matrix.extend(known.iter().map(|(_, column)| row[*column]));
+            matrix[place * known.len() + place] = 1.0;
+        }
         Correlations {
-            matrix: known.iter().flat_map(|(_, row)| known.iter().map(|(_, column)| between(*row, *column))).collect(),
+            matrix,
             known: known.into_iter().map(|(place, _)| place).collect(),
             unknown: (0..organizations.len()).filter(|place| !is_known[*place]).collect(),
             mean: self.mean_correlation,

@@ -129,13 +129,17 @@ impl<'a> Evidence<'a> {
         long: Option<Rises>,
     ) -> Self {
         let [mut near, mut rises, mut above_linear] = [(); 3].map(|()| Vec::with_capacity(WINDOW_HOURS));
+        let push = |all: &mut Vec<(f32, f64)>, gpus: f32, weight: f64| {
+            if !gpus.is_nan() {
+                all.push((gpus, weight));
+            }
+        };
         for (at, residual) in residuals {
-            let weight = nearness::weight(at as f64 - slot as f64);
-            let of = [residual.above_gpus(0.5), residual.rise_gpus, residual.above_linear_gpus];
-            for (all, gpus) in [&mut near, &mut rises, &mut above_linear].into_iter().zip(of) {
-                if !gpus.is_nan() {
-                    all.push((gpus, weight));
-                }
+            let weight = nearness::weight_of_hours(at as i64 - slot as i64);
+            push(&mut near, residual.above_gpus(0.5), weight);
+            if long.is_none() {
+                push(&mut rises, residual.rise_gpus, weight);
+                push(&mut above_linear, residual.above_linear_gpus, weight);
             }
         }
         let (mut rise_hours, mut linear_rise_gpus) = (rises.len(), linear_rise_gpus);

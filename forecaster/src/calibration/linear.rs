@@ -37,6 +37,11 @@ const fn terms([mean, rise]: &Inputs) -> [f64; TERMS] {
     [*mean, *rise, 1.0]
 }
 
+/// The share of a sum that is left after so many hours.
+pub fn share_left_after(hours: f64) -> f64 {
+    0.5_f64.powf(hours / HALF_LIFE_HOURS)
+}
+
 impl Linear {
     /// Whether it has learned nothing.
     pub const fn is_untaught(&self) -> bool {
@@ -49,18 +54,17 @@ impl Linear {
 
     /// Learns the rise, in GPUs, that came of inputs.
     pub fn learn(&mut self, inputs: &Inputs, rise_gpus: f64) {
-        self.learn_after(1.0, inputs, rise_gpus);
+        self.learn_after(share_left_after(1.0), inputs, rise_gpus);
     }
 
-    /// The same, so many hours after the one before.
-    pub fn learn_after(&mut self, hours: f64, inputs: &Inputs, rise_gpus: f64) {
-        let fades = 0.5_f64.powf(hours / HALF_LIFE_HOURS);
+    /// The same, where a [share](share_left_after) of the sums before is left.
+    pub fn learn_after(&mut self, share_left: f64, inputs: &Inputs, rise_gpus: f64) {
         let terms = terms(inputs);
         for (row, one) in terms.iter().enumerate() {
             for (column, other) in terms.iter().enumerate() {
-                self.products[row][column] = self.products[row][column] * fades + one * other;
+                self.products[row][column] = self.products[row][column] * share_left + one * other;
             }
-            self.targets[row] = self.targets[row] * fades + one * rise_gpus;
+            self.targets[row] = self.targets[row] * share_left + one * rise_gpus;
         }
     }
 

@@ -6,7 +6,7 @@
 //! experts that need no model remember as many outcomes as four hours have in a week, as far as the [`Memory`] reaches, and state
 //! their bounds at the level of m = n / H outcomes, p (1 + 1 / m): what ⌈(m + 1) p⌉ is of m that share no hour.
 
-use super::linear::{Inputs, Linear};
+use super::linear::{Inputs, Linear, share_left_after};
 use crate::nearness;
 use std::collections::VecDeque;
 use vocab::HourStart;
@@ -137,19 +137,23 @@ impl Past {
         let Some(newest) = self.gpus.len().checked_sub(hours + 1) else { return Rises::default() };
         // Issue times, newest first; each has an hour before it.
         let issues: Vec<usize> = (0..=newest / stride).map(|back| newest + 1 - back * stride).collect();
-        let peak = |issue: &usize| self.gpus[*issue..issue + hours].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let peak = |issue: &usize| largest(&self.gpus[*issue..issue + hours]);
         let rises: Vec<f64> = issues.iter().map(|at| f64::from(peak(at)) - f64::from(self.gpus[at - 1])).collect();
-        let (mut found, mut linear, mut taught) = (Rises::default(), Linear::default(), Vec::new());
-        for place in (0..issues.len().min(OUTCOMES * hours / stride)).rev() {
+        let (mut found, mut linear) = (Rises::default(), Linear::default());
+        let most = issues.len().min(OUTCOMES * hours / stride);
+        let mut taught = Vec::with_capacity(most);
+        found.above_latest.reserve_exact(most);
+        let share_left = share_left_after(stride as f64);
+        for place in (0..most).rev() {
             let (issue, rise) = (issues[place], rises[place]);
             if self.unmeasured[issue + hours] > self.unmeasured[issue - 1] {
                 continue;
             }
-            let weight = nearness::weight(issue as f64 - self.gpus.len() as f64);
+            let weight = nearness::weight_of_hours(issue as i64 - self.gpus.len() as i64);
             found.above_latest.push((rise as f32, weight));
             if issue > DAY_HOURS {
                 let inputs = [self.above_latest(issue), usual(&rises, place, hours, stride)];
-                linear.learn_after(stride as f64, &inputs, rise);
+                linear.learn_after(share_left, &inputs, rise);
                 taught.push((inputs, rise, weight));
             }
         }
@@ -171,8 +175,18 @@ impl Past {
 /// The mean rise at the time of day of an issue time, on the days of the week before whose peaks were over.
 fn usual(rises: &[f64], place: usize, hours: usize, stride: usize) -> f64 {
     let days = (1..=WEEK_DAYS).map(|day| day * DAY_HOURS).filter(|back| *back >= hours);
-    let before: Vec<f64> = days.filter_map(|back| rises.get(place + back / stride).copied()).collect();
-    before.iter().sum::<f64>() / before.len().max(1) as f64
+    let before = days.filter_map(|back| rises.get(place + back / stride).copied());
+    before.clone().sum::<f64>() / before.count().max(1) as f64
+}
+
+/// The largest demand, by comparisons that a processor makes side by side.
+fn largest(gpus: &[f32]) -> f32 {
+    let (lanes, rest) = gpus.as_chunks::<8>();
+    let mut most = [f32::NEG_INFINITY; 8];
+    for lane in lanes {
+        most.iter_mut().zip(lane).for_each(|(most, gpus)| *most = if *gpus > *most { *gpus } else { *most });
+    }
+    most.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max)
 }
 
 #[cfg(test)]
@@ -243,6 +257,15 @@ mod tests {
         assert_eq!(trust(24, 144), 0.5);
         assert!((144.0 + correction(24, 144, 144.0) - 7.0 * 24.0).abs() < 1e-9);
         assert_eq!((trust(24, 24 * 20), trust(72, 0)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn the_largest_of_any_number_of_hours_is_found() {
+        let gpus: Vec<f32> = (0..40_u8).map(|hour| f32::from(hour.wrapping_mul(89) % 41)).collect();
+        for (start, hours) in (0..20).flat_map(|start| (1..=20).map(move |hours| (start, hours))) {
+            let span = &gpus[start..start + hours];
+            assert_eq!(Some(largest(span)), span.iter().copied().reduce(f32::max), "{span:?}");
+        }
     }
 
     #[test]

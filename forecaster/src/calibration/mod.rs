@@ -36,7 +36,7 @@ pub use recent::{Recent, recent};
 use cursor::Cursor;
 use datasets::{Panel, window};
 use pool::PoolState;
-use quantiles::{Demand, UsualLosses};
+use quantiles::{Between, Demand, UsualLosses};
 use reach::Reach;
 use residual::{Counts, WINDOW_HOURS, slot};
 use series::{Inputs, LEVELS, Lesson, SeriesState, recorded_steps};
@@ -210,14 +210,16 @@ impl Calibrator {
 
     /// Weighs whose upper quantiles each organization is issued by what they lost.
     fn judge_quantiles(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
-        let (recorded, shared, horizon) = (recorded_steps(self.horizon), self.shared(), self.horizon);
+        let (shared, horizon, reach) = (self.shared(), self.horizon, Reach::over(self.horizon));
+        let between = Between::each(&recorded_steps(horizon));
         let mut known = Cursor::default();
         let mut judged: Vec<(usize, UsualLosses)> = Vec::new();
         for lesson in self.lessons(panel, issue, raw) {
             let Ok(place) = known.find(self.series.len(), |place| &self.series[place].id, lesson.0) else { continue };
             let (state, lesson) = (&mut self.series[place], lesson.1);
             if state.is_known() && lesson.measured.contains(&true) {
-                let of = Inputs { horizon, recorded: &recorded, shared, latest_gpus: lesson.demand.latest_gpus() };
+                let latest_gpus = lesson.demand.latest_gpus();
+                let of = Inputs { horizon, reach: &reach, between: &between, shared, latest_gpus };
                 let losses = state.losses(&lesson, &of);
                 judged.push((place, state.quantiles.in_usual(&losses)));
             }
@@ -284,14 +286,15 @@ impl Calibrator {
     /// day of residuals, or of the cold-start rule, passes unchanged, as all do where the correction is switched off.
     #[must_use]
     pub fn apply(&self, panel: &Panel, raw: &[DemandForecast]) -> Vec<DemandForecast> {
-        let (shared, recorded, all) = (self.shared(), recorded_steps(self.horizon), panel.series());
+        let (shared, horizon, all) = (self.shared(), self.horizon, panel.series());
+        let (reach, between) = (Reach::over(horizon), Between::each(&recorded_steps(horizon)));
         let (mut known, mut places) = (Cursor::default(), Cursor::default());
         let one = |forecast: &DemandForecast| {
             let Some(state) = self.known(forecast, &mut known) else { return forecast.clone() };
             let place = places.find(all.len(), |place| all[place].id(), forecast.series()).ok();
             let demand = place.and_then(|place| demand_of(panel, place, forecast.issue()));
             let latest_gpus = demand.and_then(|demand| demand.latest_gpus());
-            corrected(forecast, state, &Inputs { horizon: self.horizon, recorded: &recorded, shared, latest_gpus })
+            corrected(forecast, state, &Inputs { horizon, reach: &reach, between: &between, shared, latest_gpus })
         };
         raw.iter().map(one).collect()
     }

@@ -107,21 +107,23 @@ impl Guess {
 
 /// None of it has to be right: only its relation to the peak has to last.
 fn guesses(raw: &[&DemandForecast], horizon: HorizonHours) -> Vec<Guess> {
-    let mut largest = vec![0.0_f64; raw.len()];
-    let (mut total_gpus, mut deviation_gpus) = (0.0_f64, LEAST_DEVIATION_GPUS);
-    let step = |step: usize| {
-        let (mut mean, mut variance) = (0.0, 0.0);
-        for (largest, forecast) in largest.iter_mut().zip(raw) {
-            let one = &forecast.steps()[step];
-            *largest = largest.max(one.quantiles_gpus[1]);
-            mean += one.mean_gpus;
-            variance += one.stddev_gpus.powi(2);
+    // Of each step the sums over organizations of the largest quantile so far, the mean and the variance.
+    let mut sums = vec![[0.0_f64; 3]; horizon.steps()];
+    for forecast in raw {
+        let mut largest = 0.0_f64;
+        for (sums, step) in sums.iter_mut().zip(&forecast.steps()[..horizon.steps()]) {
+            largest = largest.max(step.quantiles_gpus[1]);
+            let of_step = [largest, step.mean_gpus, step.stddev_gpus.powi(2)];
+            sums.iter_mut().zip(of_step).for_each(|(sum, one)| *sum += one);
         }
+    }
+    let (mut total_gpus, mut deviation_gpus) = (0.0_f64, LEAST_DEVIATION_GPUS);
+    let step = |[sum_gpus, mean, variance]: [f64; 3]| {
         deviation_gpus = deviation_gpus.max(variance.sqrt());
         total_gpus = total_gpus.max(mean + TOTAL_DEVIATIONS * variance.sqrt());
-        Guess { sum_gpus: largest.iter().sum(), total_gpus, deviation_gpus }
+        Guess { sum_gpus, total_gpus, deviation_gpus }
     };
-    (0..horizon.steps()).map(step).collect()
+    sums.into_iter().map(step).collect()
 }
 
 /// The loss of an order statistic of sorted residuals on them, in deviations.

@@ -39,6 +39,26 @@ pub struct QuantileExperts {
     rises_gpus: Vec<f32>,
 }
 
+/// Where a step lies between recorded ones.
+pub struct Between {
+    /// Place of the first recorded step that is not before it.
+    next: usize,
+    /// Part of the way there from the recorded step before that, or from the hour before the issue time.
+    share: f64,
+}
+
+impl Between {
+    /// Of each step up to the last recorded one.
+    pub fn each(recorded: &[usize]) -> Vec<Self> {
+        let one = |step: usize| {
+            let next = recorded.partition_point(|one| *one < step);
+            let before = next.checked_sub(1).map_or(-1.0, |before| recorded[before] as f64);
+            Self { next, share: (step as f64 - before) / (recorded[next] as f64 - before) }
+        };
+        (0..recorded.last().map_or(0, |last| last + 1)).map(one).collect()
+    }
+}
+
 /// Demand of one organization in the hours before an issue time and in those of its forecast.
 #[derive(Clone, Copy)]
 pub struct Demand<'a> {
@@ -91,28 +111,22 @@ impl QuantileExperts {
         }
     }
 
-    /// The rise by a step, from 0: between recorded ones on the straight line, which begins at nothing.
-    fn rise_gpus(&self, level: usize, step: usize, recorded: &[usize]) -> Option<f64> {
-        let rises = &self.rises_gpus[level * recorded.len()..][..recorded.len()];
-        let next = recorded.partition_point(|one| *one < step);
-        let to = f64::from(*rises.get(next)?);
-        let (before, from) = match next.checked_sub(1) {
-            Some(before) => (recorded[before] as f64, f64::from(rises[before])),
-            None => (-1.0, 0.0),
-        };
-        let share = (step as f64 - before) / (recorded[next] as f64 - before);
-        Some(from + share * (to - from)).filter(|rise| rise.is_finite())
+    /// The rise by a step: between recorded ones on the straight line, which begins at nothing.
+    fn rise_gpus(&self, level: usize, step: &Between) -> Option<f64> {
+        let rises = &self.rises_gpus[level * self.rises_gpus.len() / LEVELS.len()..];
+        let to = f64::from(rises[step.next]);
+        let from = if step.next == 0 { 0.0 } else { f64::from(rises[step.next - 1]) };
+        Some(from + step.share * (to - from)).filter(|rise| rise.is_finite())
     }
 
-    /// The quantiles of the experts at a level and step, from 0.
+    /// The quantiles of the experts at a level and step; past the last recorded step the last value states nothing.
     pub fn statements(
         &self,
-        (level, step): (usize, usize),
+        (level, step): (usize, Option<&Between>),
         [corrected, stated]: [f64; 2],
         latest_gpus: Option<f64>,
-        recorded: &[usize],
     ) -> Statements {
-        let last = latest_gpus.and_then(|latest| Some((latest + self.rise_gpus(level, step, recorded)?).max(0.0)));
+        let last = latest_gpus.and_then(|latest| Some((latest + self.rise_gpus(level, step?)?).max(0.0)));
         [Some(corrected), Some(stated), last]
     }
 
@@ -213,16 +227,17 @@ mod tests {
         let rise = |reach: &Reach| {
             let mut experts = QuantileExperts::new(1, reach);
             experts.settle_rises(&demand, &recorded, reach);
-            experts.rise_gpus(1, 5, &recorded)
+            experts.rise_gpus(1, &Between::each(&recorded)[5])
         };
         assert_eq!((rise(&SHORT), rise(&long)), (Some(0.0), Some(9.0)));
         // A day of rises is enough: twelve of them.
         let since = Demand { issue: 30, ..demand };
         let mut experts = QuantileExperts::new(1, &long);
         experts.settle_rises(&Demand { issue: 20, ..since }, &recorded, &long);
-        assert_eq!(experts.rise_gpus(0, 5, &recorded), None);
+        let last = &Between::each(&recorded)[5];
+        assert_eq!(experts.rise_gpus(0, last), None);
         experts.settle_rises(&since, &recorded, &long);
-        assert_eq!(experts.rise_gpus(0, 5, &recorded), Some(0.0));
+        assert_eq!(experts.rise_gpus(0, last), Some(0.0));
     }
 
     #[test]
@@ -233,10 +248,12 @@ mod tests {
         let mut experts = QuantileExperts::new(2, &SHORT);
         let recorded = [1, 5];
         experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 200 }, &recorded, &SHORT);
-        let rises: Vec<_> = (0..7).map(|step| experts.rise_gpus(0, step, &recorded)).collect();
-        assert_eq!(rises, [Some(1.0), Some(2.0), Some(3.0), Some(4.0), Some(5.0), Some(6.0), None]);
-        let statements = experts.statements((1, 5), [300.0, 310.0], Some(199.0), &recorded);
-        assert_eq!(statements, [Some(300.0), Some(310.0), Some(205.0)]);
+        let steps = Between::each(&recorded);
+        let rises: Vec<_> = steps.iter().map(|step| experts.rise_gpus(0, step)).collect();
+        assert_eq!(rises, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Some));
+        let statements = |step| experts.statements((1, steps.get(step)), [300.0, 310.0], Some(199.0));
+        assert_eq!(statements(5), [Some(300.0), Some(310.0), Some(205.0)]);
+        assert_eq!(statements(6), [Some(300.0), Some(310.0), None]);
     }
 
     #[test]
@@ -244,17 +261,18 @@ mod tests {
         let (gpus, mut measured) = (vec![5.0; 70], vec![true; 70]);
         let mut experts = QuantileExperts::new(1, &SHORT);
         let recorded = [0];
+        let first = &Between::each(&recorded)[0];
         experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded, &SHORT);
-        assert_eq!(experts.rise_gpus(0, 0, &recorded), None);
+        assert_eq!(experts.rise_gpus(0, first), None);
         measured[19] = false;
         let demand = Demand { gpus: &gpus, measured: &measured, issue: 50 };
         experts.settle_rises(&demand, &recorded, &SHORT);
-        assert_eq!((experts.rise_gpus(0, 0, &recorded), demand.latest_gpus()), (Some(0.0), Some(5.0)));
+        assert_eq!((experts.rise_gpus(0, first), demand.latest_gpus()), (Some(0.0), Some(5.0)));
         assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), Some(5.0), "as it was in the hour before");
         let silent: Vec<bool> = (0..70).map(|hour| hour < 12).collect();
         let latest = |issue| Demand { gpus: &gpus, measured: &silent, issue }.latest_gpus();
         assert_eq!([0, 12, 59, 60, 70].map(latest), [None, Some(5.0), Some(5.0), None, None]);
-        assert_eq!(experts.statements((0, 0), [1.0, 2.0], None, &recorded)[2], None);
+        assert_eq!(experts.statements((0, Some(first)), [1.0, 2.0], None)[2], None);
     }
 
     #[test]

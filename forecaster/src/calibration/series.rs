@@ -1,8 +1,9 @@
 //! Evidence of the recent past about one organization's forecasts.
 
-use super::quantiles::{Demand, QuantileExperts, QuantileLosses, Statements, losses};
+use super::quantiles::{Between, Demand, QuantileExperts, QuantileLosses, Statements, losses};
 use super::reach::Reach;
 use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
+use pulp::{Simd, WithSimd};
 use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
 
 /// The exported quantiles that residuals correct: place among the exported ones, and level.
@@ -86,8 +87,10 @@ pub struct Lesson<'a> {
 pub struct Inputs<'a> {
     /// Hours of the forecast.
     pub horizon: HorizonHours,
-    /// The steps whose residuals are kept.
-    pub recorded: &'a [usize],
+    /// How far it reaches.
+    pub reach: &'a Reach,
+    /// Where each step lies between those whose residuals are kept.
+    pub between: &'a [Between],
     /// The order statistics of all organizations, in deviations.
     pub shared: [f64; 2],
     /// Demand of the hour before it, where it was measured.
@@ -222,7 +225,7 @@ impl SeriesState {
             self.risen.map(|risen| risen.map_or(f64::NEG_INFINITY, |risen| q90 - q50 + risen * deviation));
         q50 += (self.median * deviation).max(centre);
         let known = (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
-        let scale = deviation * known * Reach::over(of.horizon).correction;
+        let scale = deviation * known * of.reach.correction;
         q90 += ((OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale).max(upper);
         q95 += ((OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale).max(upper);
         ([q50, q90, q95].map(|quantile| quantile.max(0.0)), centre)
@@ -238,7 +241,7 @@ impl SeriesState {
         std::array::from_fn(|level| {
             let place = LEVELS[level].0;
             let of_model = [corrected[place], step.quantiles_gpus[place]];
-            self.quantiles.statements((level, number), of_model, of.latest_gpus, of.recorded)
+            self.quantiles.statements((level, of.between.get(number)), of_model, of.latest_gpus)
         })
     }
 
@@ -262,20 +265,38 @@ impl SeriesState {
             let (corrected, centre) = self.corrected(step, of);
             let statements = self.statements(number, (step, corrected), of);
             let upper = |level: usize| shares[level].mix(&statements[level]);
-            let [q50, q90, q95] = [corrected[0], upper(0), upper(1)].map(|quantile| self.snapped(quantile));
-            let q90 = q90.max(q50);
+            let (q50, q95) = (corrected[0], upper(1));
+            let q90 = upper(0).max(q50);
             StepForecast {
                 mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
                 stddev_gpus: step.stddev_gpus,
                 quantiles_gpus: [q50, q90, q95.max(q90)],
             }
         };
-        steps.iter().enumerate().map(one).collect()
+        let mut corrected: Vec<StepForecast> = steps.iter().enumerate().map(one).collect();
+        if self.is_whole {
+            pulp::Arch::new().dispatch(ToWhole(&mut corrected));
+        }
+        corrected
     }
+}
 
-    /// Where demand is whole GPUs its quantiles are, too: one in between is beaten by the next below, or else above.
-    fn snapped(&self, quantile_gpus: f64) -> f64 {
-        if self.is_whole { (quantile_gpus + ROUNDED_UP_GPUS).floor() } else { quantile_gpus }
+/// Where demand is whole GPUs its quantiles are, too: one in between is beaten by the next below, or else above. The order of
+/// quantiles stays.
+struct ToWhole<'a>(&'a mut [StepForecast]);
+
+impl WithSimd for ToWhole<'_> {
+    type Output = ();
+
+    // Rounding down is one instruction on all but the oldest processors, and a call elsewhere.
+    #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        for step in self.0 {
+            for quantile_gpus in &mut step.quantiles_gpus {
+                *quantile_gpus = (*quantile_gpus + ROUNDED_UP_GPUS).floor();
+            }
+        }
     }
 }
 

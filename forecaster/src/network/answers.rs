@@ -121,31 +121,58 @@ impl Network {
     }
 }
 
+/// Weights of one head, each row as wide as a register.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    /// The bias and what each class of series adds to it, `[class][WIDE]`.
+    begun: Vec<f32>,
+    /// From hidden units, `[unit][WIDE]`.
+    output: Vec<f32>,
+    /// From inputs, `[input][WIDE]`.
+    straight: Vec<f32>,
+}
+
+impl Head {
+    /// The heads of a network.
+    fn all(member: &Member) -> Vec<Self> {
+        let parameter = |place: usize| &member.parameters()[place][..];
+        let columns = parameter(place::OUTPUT_BIAS).len();
+        let head = |head: usize| {
+            let of = |place: usize| wide(parameter(place), columns, head);
+            let (bias, mut begun) = (of(place::OUTPUT_BIAS), of(place::OUTPUT_SERIES));
+            for row in begun.chunks_exact_mut(WIDE) {
+                fused::add(row, &bias);
+            }
+            Self { begun, output: of(place::OUTPUT), straight: of(place::STRAIGHT) }
+        };
+        (0..columns / OUTPUTS).map(head).collect()
+    }
+
+    /// The weights of some inputs.
+    fn straight(&self, inputs: &Range<usize>) -> &[f32] {
+        &self.straight[inputs.start * WIDE..inputs.end * WIDE]
+    }
+}
+
 impl Member {
     /// Adds a share of the outputs of each target and its heads, `[target and head]`, each `[row][WIDE]`.
     fn add_answers(&self, tiles: Tiles, of: &Windows, heads: &[Vec<usize>], share: f32, sums: &mut [Vec<f32>]) {
         let Parts { window, own, same } = &of.parts;
         let parameter = |place: usize| &self.parameters()[place][..];
-        let columns = parameter(place::OUTPUT_BIAS).len();
         let first = |inputs: &Range<usize>| &parameter(place::FIRST)[inputs.start * HIDDEN[0]..inputs.end * HIDDEN[0]];
-        let every: Vec<Vec<f32>> =
-            (0..columns / OUTPUTS).map(|head| wide(parameter(place::STRAIGHT), columns, head)).collect();
-        let straight = |inputs: &Range<usize>, head: usize| &every[head][inputs.start * WIDE..inputs.end * WIDE];
+        let every = self.heads(Head::all);
         // 1. What windows say: to the first layer, and straight to the outputs of each head.
-        let mut of_window = begun(parameter(place::FIRST_BIAS), parameter(place::FIRST_SERIES), HIDDEN[0], &of.places);
+        let mut of_window = of_classes(parameter(place::FIRST_SERIES), HIDDEN[0], &of.places);
+        fused::add_row(&mut of_window, parameter(place::FIRST_BIAS));
         tiles.add_products::<{ HIDDEN[0] }>(&of.window, window.len(), first(window), &mut of_window);
-        let of_head = |head: usize| {
-            let (bias, series) = (parameter(place::OUTPUT_BIAS), parameter(place::OUTPUT_SERIES));
-            let series = wide(series, columns, head);
-            let mut sums = begun(&wide(bias, columns, head), &series, WIDE, &of.places);
-            tiles.add_products::<WIDE>(&of.window, window.len(), straight(window, head), &mut sums);
+        let of_head = |head: &Head| {
+            let mut sums = of_classes(&head.begun, WIDE, &of.places);
+            tiles.add_products::<WIDE>(&of.window, window.len(), head.straight(window), &mut sums);
             sums
         };
-        let known: Vec<Vec<f32>> = (0..every.len()).map(of_head).collect();
+        let known: Vec<Vec<f32>> = every.iter().map(of_head).collect();
         // 2. Targets: the hidden layers once, then each head.
-        let output = |head: usize| wide(parameter(place::OUTPUT), columns, head);
-        let outputs: Vec<[Vec<f32>; 2]> =
-            (0..known.len()).map(|head| [output(head), straight(own, head).to_vec()]).collect();
+        let outputs: Vec<[&[f32]; 2]> = every.iter().map(|head| [&head.output[..], head.straight(own)]).collect();
         let factors = Factors {
             first: first(own),
             second: parameter(place::SECOND),
@@ -155,7 +182,7 @@ impl Member {
         };
         let mut sums = sums;
         for (rows, heads) in of.targets.iter().zip(heads) {
-            let with_same = |head: &usize| (*head, products::<WIDE>(&rows.same, same, &every[*head]));
+            let with_same = |head: &usize| (*head, products::<WIDE>(&rows.same, same, &every[*head].straight));
             let target = Target {
                 inputs: &rows.own,
                 width: own.len(),
@@ -182,13 +209,13 @@ fn products<const WIDTH: usize>(values: &[f32], inputs: &[usize], weights: &[f32
     all
 }
 
-/// A bias and what the class of each row adds to it, `[row][width]`.
-fn begun(bias: &[f32], of_series: &[f32], width: usize, places: &[u32]) -> Vec<f32> {
-    let row = |place: &u32| {
-        let row = &of_series[*place as usize * width..][..width];
-        bias.iter().zip(row).map(|(bias, value)| bias + value)
-    };
-    places.iter().flat_map(row).collect()
+/// The values of the class of each row, `[row][width]`.
+fn of_classes(of_series: &[f32], width: usize, places: &[u32]) -> Vec<f32> {
+    let mut rows = Vec::with_capacity(places.len() * width);
+    for place in places {
+        rows.extend_from_slice(&of_series[*place as usize * width..][..width]);
+    }
+    rows
 }
 
 /// The columns of one head of a matrix, each row as wide as a register.

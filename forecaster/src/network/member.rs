@@ -1,10 +1,12 @@
 //! One network: two hidden layers over the inputs of a row, and a straight way past them.
 
+use super::answers::Head;
 use super::fused;
 use crate::orglinear::normal;
 use crate::rows::OUTPUTS;
 use candle_core::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
+use std::sync::OnceLock;
 
 /// Units of the hidden layers.
 pub const HIDDEN: [usize; 2] = [64, 32];
@@ -107,6 +109,8 @@ pub struct Member {
     parameters: Vec<Vec<f32>>,
     /// The parameters of [`place::FACTORS`] once more, ready to be multiplied by.
     factors: [Tensor; 4],
+    /// The heads as they answer, once they have.
+    heads: OnceLock<Vec<Head>>,
 }
 
 impl Member {
@@ -123,7 +127,7 @@ impl Member {
         }
         let factor = |place: usize| Tensor::from_slice(&parameters[place], &shapes[place], &Device::Cpu);
         let [first, second, output, straight] = place::FACTORS.map(factor);
-        Ok(Self { factors: [first?, second?, output?, straight?], parameters })
+        Ok(Self { factors: [first?, second?, output?, straight?], parameters, heads: OnceLock::new() })
     }
 
     /// Draws the parameters that a network begins to learn with.
@@ -143,6 +147,11 @@ impl Member {
     #[must_use]
     pub fn parameters(&self) -> &[Vec<f32>] {
         &self.parameters
+    }
+
+    /// The heads, made of the parameters when they answer for the first time.
+    pub(super) fn heads(&self, of: impl FnOnce(&Self) -> Vec<Head>) -> &[Head] {
+        self.heads.get_or_init(|| of(self))
     }
 
     /// The factor at a place of [`place::FACTORS`].

@@ -26,7 +26,7 @@ pub struct Factors<'a> {
     /// Its bias.
     pub second_bias: &'a [f32],
     /// Of each head: of hidden units, and of inputs.
-    pub outputs: &'a [[Vec<f32>; 2]],
+    pub outputs: &'a [[&'a [f32]; 2]],
     /// Part of the answers in a mean.
     pub share: f32,
 }

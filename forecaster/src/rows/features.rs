@@ -303,9 +303,7 @@ impl Look<'_> {
         for lag in (2..=DAY_HOURS).chain(LAGS_OF_DAYS) {
             put(self.scaled(self.ago(lag)));
         }
-        for hours in SPANS_HOURS {
-            self.span(hours).into_iter().for_each(&mut put);
-        }
+        self.spans().into_iter().flatten().for_each(&mut put);
         for hours in [3, 6, 12, DAY_HOURS] {
             put(self.changes(hours).0);
         }
@@ -335,14 +333,24 @@ impl Look<'_> {
         (value - self.last) / self.scale_gpus
     }
 
-    /// Mean, deviation, largest and smallest of the last hours.
-    fn span(&self, hours: usize) -> [f64; 4] {
-        let span = &self.seen[self.seen.len() - hours.min(self.seen.len())..];
-        let mean = span.iter().sum::<f64>() / span.len() as f64;
-        let spread = (span.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / span.len() as f64).sqrt();
-        let (least, most) =
-            span.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(*value), most.max(*value)));
-        [self.scaled(mean), spread / self.scale_gpus, self.scaled(most), self.scaled(least)]
+    /// Mean, deviation, largest and smallest of the last hours, of each of the spans. Shorter spans end longer ones, so that what is
+    /// largest or smallest is found once; the sums of each begin at its first hour.
+    fn spans(&self) -> [[f64; 4]; SPANS_HOURS.len()] {
+        let mut spans = [[0.0; 4]; SPANS_HOURS.len()];
+        let (mut least, mut most, mut end) = (f64::INFINITY, 0.0_f64, self.seen.len());
+        for (found, hours) in spans.iter_mut().zip(SPANS_HOURS) {
+            let span = &self.seen[self.seen.len() - hours.min(self.seen.len())..];
+            let newer = self.seen.len() - end;
+            for value in &span[..span.len() - newer] {
+                (least, most) =
+                    (if *value < least { *value } else { least }, if *value > most { *value } else { most });
+            }
+            end = self.seen.len() - span.len();
+            let mean = span.iter().sum::<f64>() / span.len() as f64;
+            let spread = (span.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / span.len() as f64).sqrt();
+            *found = [self.scaled(mean), spread / self.scale_gpus, self.scaled(most), self.scaled(least)];
+        }
+        spans
     }
 
     /// Mean and largest change from hour to hour.

@@ -15,7 +15,7 @@ const LEAST_INTERVAL_S: i64 = 150;
 const WITH_JOBS: u64 = 1 << 63;
 
 /// State learned of one pool, at one guarantee rate and for one number of hours.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Learned {
     /// Of demand that is known from moment to moment.
     live: LiveBound,
@@ -24,6 +24,14 @@ pub struct Learned {
     risk: RiskControl,
     /// The bounds that were served, and what became of them.
     watched: Watched,
+}
+
+/// A derived copy would be compiled in the service, which is not optimized; each renewal of a pool makes one.
+impl Clone for Learned {
+    fn clone(&self) -> Self {
+        let Self { live, jobs, risk, watched } = self;
+        Self { live: live.clone(), jobs: jobs.clone(), risk: risk.clone(), watched: watched.clone() }
+    }
 }
 
 /// HP jobs of a pool, where they are known.

@@ -2,6 +2,9 @@ use crate::choices::StageBody;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// Room for most answers.
+const USUAL_BYTES: usize = 1_024;
+
 /// The reason for a number or a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReasonBody {
@@ -55,6 +58,17 @@ pub struct QuotaAnswer {
     pub as_of: Option<String>,
     /// The reasons for the quota.
     pub reasons: Vec<ReasonBody>,
+}
+
+impl QuotaAnswer {
+    /// The body of the response. A renewal writes thousands of them, and this is compiled with the optimization of this crate, not of
+    /// its callers.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(USUAL_BYTES);
+        serde_json::to_writer(&mut body, self).expect("an answer has finite numbers under string keys");
+        body
+    }
 }
 
 /// A quota as it was computed once.
