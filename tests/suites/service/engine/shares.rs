@@ -92,7 +92,7 @@ async fn reads_of_standings_change_no_decision(database: TestDatabase) {
             let running = running.as_array().unwrap();
             match running.get(which % running.len().max(1)).filter(|_| ends) {
                 Some(run) => {
-                    let id = run["request"]["id"].as_str().unwrap();
+                    let id = run["request"]["task"].as_str().unwrap();
                     let _ = tell(service, id, "finish").await.expect(200);
                 }
                 None => {
