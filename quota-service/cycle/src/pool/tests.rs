@@ -198,7 +198,7 @@ fn without_a_forecast_each_hours_have_a_quota_as_soon_as_they_are_known_by_thems
         let expected = [1, 4].map(|hours| Some(7 + hours * 12 + 11));
         assert_eq!([first(1), first(2)], expected, "seven moves, H, and until the twelfth rise is measured");
         assert!(known.is_sorted(), "{known:?}");
-        // What was served of them is looked back at, meanwhile.
+        // The served bounds of hours that are known are scored, of others none.
         let served = pool.learned.served(at(DAY / 3));
         assert!(served[0].day.looks > 0 && served[2].day.looks == 0, "{served:?}");
         assert!(has_jobs || first(3).is_none());
