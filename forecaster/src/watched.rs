@@ -102,18 +102,20 @@ impl Watched {
         Self { rate, measured_at: self.measured_at, horizons: fresh.horizons.into_iter().map(of_hours).collect() }
     }
 
-    /// Learns the demand of this moment, and that `bounds` are served from now on, one for each of the offered hours. Calls come
-    /// in the order of time.
+    /// Learns the demand of this moment, and that `bounds` are served from now on: one for each of the offered hours, or for the
+    /// first of them. Calls come in the order of time.
     pub fn note(&mut self, moment: &Moment, bounds: &[MilliGpus], measured: Measured) {
         let before = self.measured_at.replace(moment.measured_at);
         let is_gap = before.is_some_and(|before| moment.measured_at.since_s(before) > measured.most_apart_s());
-        for (horizon, bound) in self.horizons.iter_mut().zip(bounds) {
+        for (place, horizon) in self.horizons.iter_mut().enumerate() {
             if is_gap {
                 // Nobody knows how far demand rose meanwhile.
                 horizon.open.clear();
             }
             horizon.judge(moment);
-            horizon.open(moment, *bound);
+            if let Some(bound) = bounds.get(place) {
+                horizon.open(moment, *bound);
+            }
         }
     }
 

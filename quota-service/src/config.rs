@@ -1,8 +1,10 @@
 //! The settings of the service.
 
 mod files;
+mod period;
 mod values;
 
+pub use period::aged_between_renewals;
 pub use values::{
     ClusterNames, EventKinds, FilePath, HostNames, LogFilter, LogFormat, OptionalUrl, StartAt, WebhookFormat,
 };

@@ -118,6 +118,18 @@ impl PublishedPool {
         }
     }
 
+    /// Whether it has answers of before the start alone, and no renewal has been tried since.
+    #[must_use]
+    pub const fn awaits_renewal(&self) -> bool {
+        !self.answers.is_empty() && self.made_of.is_none() && self.problem.is_none()
+    }
+
+    /// Why there is no newer quota.
+    #[must_use]
+    pub fn why_none(&self) -> String {
+        self.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned())
+    }
+
     #[must_use]
     pub fn answer(&self, hours: u8) -> Option<&Answer> {
         self.answers.iter().find(|answer| answer.hours() == hours)

@@ -1,8 +1,7 @@
 //! Start, listen, stop.
 
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::config::StartAt;
+use crate::config::{Config, StartAt, aged_between_renewals};
 use crate::error::ServiceError;
 use crate::refresh;
 use crate::state::{AppState, Options};
@@ -35,6 +34,12 @@ pub async fn run(config: Config, settings_file: Option<PathBuf>, json: bool) -> 
     let traces = Traces::of(&config).map_err(|detail| ServiceError::Traces { detail })?;
     start_log(&config, traces.as_ref())?;
     config.check_fallback().map_err(|detail| ServiceError::Fallback { detail })?;
+    if let Some(cost) = aged_between_renewals(config.refresh_s) {
+        tracing::warn!(
+            refresh_s = config.refresh_s,
+            "{cost}, where no report renews them earlier; set refresh_s to 600 or less"
+        );
+    }
     let (grace, render) = (Grace::of(&config), metrics::install());
     let mut stops = stop_within(grace.all).map_err(ServiceError::Signals)?;
     let mut early = None;

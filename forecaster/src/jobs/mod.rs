@@ -112,9 +112,10 @@ impl JobExpert {
         Self { history: self.history, share: self.share.made_for(rate, offered) }
     }
 
-    /// Learns the HP jobs of this moment, draws their bounds and mixes each of `others_gpus` (one for each of the offered hours)
-    /// with them. `past` are the jobs of a list, where there is one. `seed` and what was learned decide the draws. Where
-    /// `others_gpus` is empty the bounds of the jobs stand alone. The result does not decrease with the hours, if the others do not.
+    /// Learns the HP jobs of this moment, draws their bounds and mixes each of `others_gpus` (one for each of the offered hours, or
+    /// of the first of them) with them. `past` are the jobs of a list, where there is one. `seed` and what was learned decide the
+    /// draws. Where others are missing the bounds of the jobs stand alone. The result does not decrease with the hours, if the
+    /// others do not; it has the hours of which any bound is known.
     pub fn mix(
         &mut self,
         now: UnixSeconds,

@@ -79,7 +79,8 @@ impl Share {
         self.horizons.iter().map(|horizon| horizon.hours).collect()
     }
 
-    /// Learns the demand of this moment and mixes the two bounds of each of the hours. Where one is missing the other one stands.
+    /// Learns the demand of this moment and mixes the two bounds of each of the hours. Where one is missing the other one stands;
+    /// the result ends before the first hours of which neither is known.
     pub fn mix(
         &mut self,
         now: UnixSeconds,
@@ -91,14 +92,14 @@ impl Share {
         let is_gap = self.seen_at.is_some_and(|before| now.since_s(before) > UNSEEN_S);
         self.seen_at = self.seen_at.max(Some(now));
         let mut all: Vec<SharedBound> = Vec::with_capacity(self.horizons.len());
+        self.horizons.iter_mut().for_each(|horizon| horizon.learn(now, demand_gpus, is_gap, self.rate));
         for (place, horizon) in self.horizons.iter_mut().enumerate() {
-            horizon.learn(now, demand_gpus, is_gap, self.rate);
             let jobs = jobs_gpus.and_then(|bounds| bounds.get(place)).copied();
             let mut one = match (others_gpus.get(place).copied(), jobs) {
                 (Some(other), Some(jobs)) => horizon.mixed(now, demand_gpus, (other, jobs)),
                 (Some(other), None) => SharedBound { bound_gpus: other, jobs_gpus: None, share: 0.0 },
                 (None, Some(jobs)) => SharedBound { bound_gpus: jobs, jobs_gpus: Some(jobs), share: 1.0 },
-                (None, None) => return Vec::new(),
+                (None, None) => return all,
             };
             let shorter = all.last().map_or(0.0, |shorter| shorter.bound_gpus);
             one.bound_gpus = one.bound_gpus.max(shorter);

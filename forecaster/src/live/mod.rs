@@ -143,26 +143,19 @@ impl LiveBound {
 
     /// Learns the demand of this moment, in thousandths of a GPU, and mixes each forecast bound with the live one. Calls come in
     /// the order of time and at even intervals; `forecast_gpus` has one bound for each of the offered hours, none where
-    /// there is no forecast. The result does not decrease with the hours; it is empty where nothing is known.
+    /// there is no forecast. The result has one for each of the offered hours up to the last known one, and does not decrease
+    /// with them; it is empty where nothing is known.
     pub fn mix(&mut self, now: UnixSeconds, demand_milli: u64, forecast_gpus: Option<&[f64]>) -> Vec<Mixed> {
         let demand_milli = i64::try_from(demand_milli).unwrap_or(i64::MAX / 4);
         let move_milli = self.watch(now, demand_milli);
-        let mut all: Vec<Mixed> = Vec::with_capacity(self.horizons.len());
-        let (rate, is_unit_known, mut are_known) = (self.rate, self.weight >= LEAST_MOVES, true);
-        for (place, horizon) in self.horizons.iter_mut().enumerate() {
+        let (rate, is_unit_known) = (self.rate, self.weight >= LEAST_MOVES);
+        // All hours learn, whichever are known: else each would begin only once those before it are known.
+        let each = self.horizons.iter_mut().enumerate().map(|(place, horizon)| {
             let forecast = forecast_gpus.and_then(|bounds| bounds.get(place)).copied();
             let seen = Seen { at: now, demand_milli, move_milli, forecast_gpus: forecast };
-            // Longer hours learn meanwhile: else each would begin only once those before it are known.
-            let Some(mut mixed) = horizon.mix(seen, rate, is_unit_known) else {
-                are_known = false;
-                continue;
-            };
-            if let Some(shorter) = all.last() {
-                mixed.bound_gpus = mixed.bound_gpus.max(shorter.bound_gpus);
-            }
-            all.push(mixed);
-        }
-        if are_known { all } else { Vec::new() }
+            horizon.mix(seen, rate, is_unit_known)
+        });
+        up_to_the_last_known(each.collect())
     }
 
     /// How much demand moves between two calls, lately.
@@ -279,6 +272,24 @@ impl Horizon {
         }
         if near_loss < any_loss { (1, near) } else { (0, any) }
     }
+}
+
+/// Each hours are served as soon as they are known by themselves. Hours that are not known, before longer ones that are, take the
+/// bound of those: demand rises no further within fewer hours.
+fn up_to_the_last_known(each: Vec<Option<Mixed>>) -> Vec<Mixed> {
+    let mut longer = None;
+    let from_the_longest = each.into_iter().rev().map(|one| {
+        longer = one.or(longer);
+        longer
+    });
+    let mut all: Vec<Mixed> = from_the_longest.flatten().collect();
+    all.reverse();
+    let mut least = f64::NEG_INFINITY;
+    for mixed in &mut all {
+        mixed.bound_gpus = mixed.bound_gpus.max(least);
+        least = mixed.bound_gpus;
+    }
+    all
 }
 
 #[cfg(test)]

@@ -46,19 +46,38 @@ fn without_measured_rises_the_forecast_stands_and_without_both_nothing_does() {
     assert_eq!((mixed[0].bound_gpus, mixed[0].live_gpus, mixed[0].share), (9.0, None, 0.0));
 }
 
+/// The first step of a wandering demand at which each of the offered hours has a bound.
+fn first_known(live: &mut LiveBound, steps: std::ops::Range<usize>) -> Vec<Option<usize>> {
+    let (demand, mut first) = (wandering(steps.end), vec![None; live.offered().len()]);
+    for step in steps {
+        let mixed = live.mix(UnixSeconds::new(step as i64 * STEP_S), demand[step], None);
+        first.iter_mut().take(mixed.len()).for_each(|known| *known = known.or(Some(step)));
+    }
+    first
+}
+
 #[test]
-fn longer_hours_learn_while_shorter_ones_are_not_known_yet() {
+fn each_hours_are_served_as_soon_as_they_are_known_by_themselves() {
+    let alone = [1, 4].map(|of| first_known(&mut LiveBound::new(GuaranteeRate::GFS, &[hours(of)]), 0..200)[0]);
+    assert_eq!(
+        alone,
+        [1, 4].map(|of| Some(7 + of * 12 + 11)),
+        "seven moves, H, and until the twelfth rise is measured"
+    );
+    let all = first_known(&mut LiveBound::new(GuaranteeRate::GFS, &[hours(1), hours(4), hours(72)]), 0..200);
+    assert_eq!(all, [alone[0], alone[1], None]);
+}
+
+#[test]
+fn hours_that_are_new_take_the_bound_of_longer_ones_until_they_are_known() {
     let demand = wandering(200);
-    let first_known = |offered: &[HorizonHours]| {
-        let mut live = LiveBound::new(GuaranteeRate::GFS, offered);
-        demand.iter().enumerate().position(|(step, &now)| {
-            let mixed = live.mix(UnixSeconds::new(step as i64 * STEP_S), now, None);
-            !mixed.is_empty()
-        })
-    };
-    let alone = first_known(&[hours(4)]);
-    assert_eq!(alone, Some(7 + 4 * 12 + 11), "seven moves, 4 h, and until the twelfth rise is measured");
-    assert_eq!(first_known(&[hours(1), hours(2), hours(4)]), alone);
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(4)]);
+    assert!(first_known(&mut live, 0..100)[0].is_some());
+    let mut live = live.made_for(GuaranteeRate::GFS, &[hours(1), hours(4), hours(72)]);
+    let mixed = live.mix(UnixSeconds::new(100 * STEP_S), demand[100], None);
+    assert_eq!((mixed.len(), mixed[0]), (2, mixed[1]));
+    let known = (101..200).map(|step| live.mix(UnixSeconds::new(step as i64 * STEP_S), demand[step], None));
+    assert!(known.last().is_some_and(|mixed| mixed.len() == 2 && mixed[0].bound_gpus < mixed[1].bound_gpus));
 }
 
 #[test]

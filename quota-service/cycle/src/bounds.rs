@@ -1,10 +1,11 @@
 //! Bounds of a pool's forecasts, over the hours that a promise given now covers.
 
-use datasets::Panel;
+use datasets::{Panel, Series};
+use forecaster::LEFT_AFTER_HOURS;
 use forecaster::bound::{Aggregation, BoundError, PoolBound, PoolCalibration, bounds};
 use forecaster::calibration::Conformal;
 use forecaster::scores::actual_peak_gpus;
-use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, UnixSeconds};
+use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId, UnixSeconds};
 
 /// Measured peaks from which an order statistic at 0.9 exists, and a few more.
 const LEAST_RESIDUALS: usize = 12;
@@ -73,6 +74,31 @@ pub fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<M
     measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
 }
 
+/// Which organizations of a pool have reported the newest hour of usage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reported<'a> {
+    /// The hour.
+    pub hour: HourStart,
+    /// Those that have not, by name: the last known demand of each stands for it.
+    pub missing: Vec<&'a Organization>,
+    /// All that are expected to: those with a row in this hour or in the two days before.
+    pub organizations: usize,
+}
+
+/// Which organizations of a pool have reported the hour before `issue`. One that was silent for two days has left, as forecasts
+/// have it.
+#[must_use]
+pub fn reported<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart) -> Reported<'a> {
+    let hour = issue.plus_hours(-1);
+    let newest = panel.index_of(hour).filter(|newest| *newest < panel.hours());
+    let lately = newest.map_or(0..0, |newest| newest.saturating_sub(LEFT_AFTER_HOURS)..newest + 1);
+    let is_expected = |series: &&Series| series.measured()[lately.clone()].contains(&true);
+    let expected: Vec<&Series> = panel.series_of(pool).iter().filter(is_expected).collect();
+    let is_missing = |series: &&&Series| newest.is_some_and(|newest| !series.measured()[newest]);
+    let missing = expected.iter().filter(is_missing).map(|series| &series.id().organization).collect();
+    Reported { hour, missing, organizations: expected.len() }
+}
+
 /// B_H of the forecasts for each of `offered`, at a guarantee rate.
 ///
 /// # Errors
@@ -85,4 +111,42 @@ pub fn forecast_bounds(
     let members: Vec<&DemandForecast> = of.members.iter().collect();
     let steps: Vec<_> = offered.iter().map(|hours| of.covered(*hours)).collect();
     bounds(&members, of.aggregation(), of.calibration, of.conformal, rate, &steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::{Calendar, PanelBuilder};
+    use vocab::{ClusterName, SeriesId};
+
+    /// The missing of the last of 60 hours, and the expected: each name with the hours that it reports.
+    fn missing(organizations: &[(&str, &dyn Fn(i64) -> bool)]) -> (Vec<String>, usize) {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let (start, pool) = (HourStart::from_unix_s(0).unwrap(), PoolId::parse("earth:V100").unwrap());
+        let end = start.plus_hours(60);
+        let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, end);
+        for (name, reports) in organizations {
+            let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+            for hour in (0..60).filter(|hour| reports(*hour)) {
+                builder.push(&id, start.plus_hours(hour), 3.0).unwrap();
+            }
+        }
+        let panel = builder.finish().unwrap();
+        let found = reported(&panel, &pool, end);
+        assert_eq!(found.hour, start.plus_hours(59));
+        (found.missing.into_iter().map(ToString::to_string).collect(), found.organizations)
+    }
+
+    #[test]
+    fn organizations_that_reported_within_two_days_and_not_the_newest_hour_are_missing() {
+        let (all, late, left, new) =
+            (|_: i64| true, |hour: i64| hour < 59, |hour: i64| hour < 11, |hour: i64| hour == 59);
+        assert_eq!(
+            missing(&[("all", &all), ("late", &late), ("left", &left), ("new", &new)]),
+            (vec!["late".into()], 3)
+        );
+        assert_eq!(missing(&[("all", &all), ("a-day", &|hour: i64| hour <= 11)]), (vec!["a-day".into()], 2));
+        assert_eq!(missing(&[("late", &late)]), (vec!["late".into()], 1), "another pool of the cluster is ahead");
+        assert_eq!(missing(&[("all", &all)]), (Vec::new(), 1));
+    }
 }

@@ -48,9 +48,9 @@ pub(crate) struct Jobs<'a> {
 pub struct Moving {
     /// HP GPUs, running and waiting, now.
     pub hp_demand: MilliGpus,
-    /// For each of the offered hours; empty where nothing is known.
+    /// For each of the offered hours up to the last known one; empty where nothing is known.
     pub mixed: Vec<Mixed>,
-    /// The same, mixed with the bounds of the jobs; empty where no jobs are known.
+    /// The same, mixed with the bounds of the jobs, or these alone; empty where no jobs are known.
     pub shared: Vec<SharedBound>,
     /// Numbers of the jobs that are known; none where jobs are not.
     pub jobs: Option<SeenJobs>,

@@ -59,7 +59,8 @@ pub struct Decided {
     pub supported: Vec<f64>,
     /// The bounds that the quotas are cut from, with what people asked for.
     pub demand: Vec<Overridden>,
-    /// Empty where neither a forecast nor anything learned says what HP will need.
+    /// Of the offered hours, from the shortest on, of which a forecast or what was learned says what HP will need; empty where
+    /// nothing does.
     pub quotas: Vec<Quota>,
     /// Move of eta, or the reason to hold it.
     pub eta_decision: EtaDecision,
@@ -141,7 +142,8 @@ fn supported(inputs: &Inputs<'_>) -> Vec<f64> {
     inputs.settings.offered_hours.iter().map(|hours| supported_rate(*hours, measured_s)).collect()
 }
 
-/// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand.
+/// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand. Without a forecast those of the
+/// hours that are known, from the shortest on.
 fn peak_bounds(inputs: &Inputs<'_>, moving: Option<&Moving>, needed: MilliGpus) -> Vec<Bound> {
     let one = |(place, hours): (usize, &vocab::HorizonHours)| {
         let mixed = moving.and_then(|moving| moving.demand_bound(place));
@@ -161,10 +163,10 @@ fn control(inputs: &mut Inputs<'_>, supply: &Supply, peak: &[Bound], needed: Mil
     if is_moved { controlled } else { Vec::new() }
 }
 
-/// Notes the bounds that are served from now on, of all hours or of none.
+/// Notes the bounds that are served from now on.
 fn watch(inputs: &mut Inputs<'_>, supply: &Supply, bounds: &[Bound], needed: MilliGpus) {
     let moment = moment(inputs, supply, needed);
-    if let Some(learned) = inputs.learned.as_mut().filter(|_| bounds.len() == inputs.settings.offered_hours.len()) {
+    if let Some(learned) = inputs.learned.as_mut() {
         learned.watch(&moment, bounds, inputs.hp_demand.is_some());
     }
 }

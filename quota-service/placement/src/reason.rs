@@ -71,6 +71,15 @@ pub enum Reason {
         /// GPUs that overrides take from the bound.
         gpus: MilliGpus,
     },
+    /// The newest hour of usage was reported in part.
+    UsageIncomplete {
+        /// Organizations of the pool that have not reported it.
+        missing: usize,
+        /// Those that reported any hour of the two days before, or this one.
+        organizations: usize,
+        /// The start of the hour.
+        hour: UnixSeconds,
+    },
     /// Some organizations were forecast by the cold-start rule.
     ColdStart {
         /// Organizations that training did not know.
@@ -131,6 +140,7 @@ impl Reason {
             Self::Reserved { .. } => "reserved",
             Self::ReservedAhead { .. } => "reserved_ahead",
             Self::Released { .. } => "released",
+            Self::UsageIncomplete { .. } => "usage_incomplete",
             Self::ColdStart { .. } => "cold_start",
             Self::SeenInTraining { .. } => "seen_in_training",
             Self::ForecastEndsEarly { .. } => "forecast_ends_early",
@@ -176,6 +186,12 @@ impl fmt::Display for Reason {
             Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
             Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
+            Self::UsageIncomplete { missing, organizations, hour } => write!(
+                f,
+                "{missing} of {} have not reported the hour from {hour}, zeros included: the last known demand of each \
+                 stands for it",
+                vocab::count(*organizations, "organization")
+            ),
             Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,

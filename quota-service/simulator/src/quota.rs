@@ -129,9 +129,9 @@ impl QuotaLoop {
             eta_is_fixed: self.settings.eta_fixed,
         });
         // A pool knows its own state: it is of this moment.
-        let Ok(decided) = decided else { return Ok(self.nothing()) };
+        let Ok(decided) = decided else { return Ok(self.limits(&[])) };
         if decided.quotas.is_empty() {
-            return Ok(self.nothing());
+            return Ok(self.limits(&[]));
         }
         if let Some(moved) = decided.moved {
             self.eta = moved.to;
@@ -140,11 +140,13 @@ impl QuotaLoop {
             }
         }
         self.last = decided.quotas;
-        Ok(self.last.iter().map(|quota| Limit { hours: quota.hours, quota: quota.scaled_inventory }).collect())
+        Ok(self.limits(&self.last))
     }
 
-    /// Before the first hour is over nothing is known.
-    fn nothing(&self) -> Vec<Limit> {
-        self.offered.iter().map(|hours| Limit { hours: *hours, quota: MilliGpus::ZERO }).collect()
+    /// Of all offered hours. Those of which nothing is known yet have none to promise.
+    fn limits(&self, known: &[Quota]) -> Vec<Limit> {
+        let of =
+            |hours| known.iter().find(|quota| quota.hours == hours).map_or(MilliGpus::ZERO, |one| one.scaled_inventory);
+        self.offered.iter().map(|hours| Limit { hours: *hours, quota: of(*hours) }).collect()
     }
 }

@@ -126,6 +126,7 @@ function boundFacts({ bound, forecast }) {
     ["forecast by", `${forecast.model}${forecast.run_id ? `, ${forecast.run_id}` : ""}`],
     ["issued at", time(forecast.issue_time)],
     ["usage is late by", forecast.hours_late > 0 ? count(forecast.hours_late, "hour") : null],
+    ["have not reported the last hour", forecast.not_reported?.length ? forecast.not_reported.join(", ") : null],
     ["forecast steps covered", number(bound.steps)],
     ["deviations added", bound.multiplier === null ? null : number(bound.multiplier)],
     ["mixed from", bound.experts?.length ? expertList(bound.experts) : null],

@@ -20,7 +20,7 @@ pub use command_line::{Check, Status, ago, span};
 
 use crate::args::DoctorFlags;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, aged_between_renewals};
 use crate::serve;
 use command_line::{ConfigError, Entry, Exit, Failure, Report, Settings};
 use std::time::SystemTime;
@@ -58,6 +58,7 @@ pub async fn run(
 async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, Exit) {
     // 1. The machine: what needs no database.
     let mut checks = vec![Check::settings(entries), machine::clock(SystemTime::now())];
+    checks.extend(renewals(config));
     checks.extend(machine::folders(config));
     checks.extend(files::of(config, Clock::real().now()));
     checks.push(listen::check(config).await);
@@ -85,6 +86,12 @@ async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, 
     }
     inspected.store.close().await;
     (Report::of(checks), Exit::Failure)
+}
+
+/// Whether quotas are renewed while they are fresh.
+fn renewals(config: &Config) -> Option<Check> {
+    let fix = "set refresh_s to 600 or less, 300 by default; reports of states and usage renew quotas earlier";
+    aged_between_renewals(config.refresh_s).map(|cost| Check::warn("refresh_s", cost, fix))
 }
 
 async fn stored(store: &dyn Store, config: &Config, checks: &mut Vec<Check>) -> Result<(), StoreError> {

@@ -136,8 +136,7 @@ pub async fn forecast(
         // The forecasts are in the memory of the leader.
         written_here(&quotas.core, &pool.id.cluster)?;
     }
-    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned());
-    let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
+    let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: pool.why_none() })?;
     let answer = plan::forecast_answer(made_of, query.organization.as_deref());
     match query.organization {
         Some(asked) if answer.organizations.is_empty() => {

@@ -1,7 +1,7 @@
 use super::ApiError;
 use super::extract::Query;
 use crate::health::Health;
-use crate::published::Published;
+use crate::published::{Published, PublishedPool};
 use crate::quotas::Quotas;
 use axum::extract::State;
 use serde::Deserialize;
@@ -42,20 +42,31 @@ pub enum ReadyFor {
 }
 
 /// Whether the service answers quotas and takes writes
+///
+/// After a restart it is ready once each pool that it writes for was computed again, or could not be: until then quotas of before the
+/// start are answered (`for=reads`), and `/v1/forecast` has none.
 #[utoipa::path(get, path = "/readyz", tag = "service", params(ReadyQuery), responses(
     (status = 200, description = "Both; with `for=reads`, quotas are answered", body = String),
     (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "No quota was computed yet, or the database takes no writes; see the detail", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No quota was computed yet, or none since the start, or the database takes no writes; see the detail", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn readyz(
     State(health): State<Arc<Health>>,
     State(quotas): State<Arc<Quotas>>,
     Query(query): Query<ReadyQuery>,
 ) -> Result<&'static str, ApiError> {
-    match health.problem().filter(|_| !query.is_reads()) {
-        Some(why) => Err(ApiError::NoWrites { why }),
-        None => answers_quotas(&quotas.published.load()),
+    let published = quotas.published.load();
+    if !query.is_reads() {
+        if let Some(why) = health.problem() {
+            return Err(ApiError::NoWrites { why });
+        }
+        // Of pools that another service writes for nothing is computed here.
+        let is_written_here = |pool: &PublishedPool| quotas.core.leases.led(&pool.id.cluster).is_some();
+        if let Some(pool) = published.pools().find(|pool| pool.awaits_renewal() && is_written_here(pool)) {
+            return Err(ApiError::NoQuotaYet { why: format!("{}: {}", pool.id, pool.why_none()) });
+        }
     }
+    answers_quotas(&published)
 }
 
 /// # Errors

@@ -85,8 +85,7 @@ pub fn ready(pool: &PublishedPool, hours: u64, now: UnixSeconds) -> Result<&Read
 /// The error for hours without an answer.
 pub fn nothing_for(pool: &PublishedPool, hours: u64) -> ApiError {
     if pool.answers.is_empty() {
-        let why = pool.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned());
-        return ApiError::NoQuotaYet { why };
+        return ApiError::NoQuotaYet { why: pool.why_none() };
     }
     let known = pool.answers.iter().map(|answer| answer.hours().to_string()).collect();
     ApiError::UnknownHours { asked: hours, known }

@@ -271,8 +271,7 @@ pub async fn what_if(
         // The inputs of the quota are in the memory of the leader.
         written_here(&quotas.core, &pool.id.cluster)?;
     }
-    let why = || pool.problem.clone().unwrap_or_else(|| "the first computation is running: retry".to_owned());
-    let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: why() })?;
+    let made_of = pool.made_of.as_ref().ok_or_else(|| ApiError::NoQuotaYet { why: pool.why_none() })?;
     let answer =
         plan::what_if(made_of, hours, &changes).map_err(|fault| refused("guarantee_rate", fault.to_string()))?;
     answer.map(Json).ok_or_else(|| nothing_for(&pool, query.hours))

@@ -3,7 +3,7 @@
 use super::forecasts::{Corrected, Forecasts, Predictions, Remembered};
 use super::overrides::asked;
 use crate::settings::ServedSettings;
-use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps};
+use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps, reported};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::Calibrator;
@@ -16,7 +16,8 @@ use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
 use vocab::{
-    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, PoolId, UnixSeconds,
+    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, Organization, PoolId,
+    UnixSeconds,
 };
 
 /// The promoted run of a cluster.
@@ -131,6 +132,10 @@ pub struct PoolQuota {
     /// within an hour and so ends within another.
     pub more_steps: u8,
     pub cold_organizations: usize,
+    /// Organizations that are expected to report usage; none where the pool's tasks are placed here, which measures all of them.
+    pub reporting_organizations: usize,
+    /// Those of them that have not reported the hour before the issue time.
+    pub not_reported: Vec<Organization>,
 }
 
 /// Result for a pool.
@@ -201,6 +206,7 @@ fn quota(
     let decided = decided(inputs, pool, &known, (issue, &bounds, calibrated_hours), learned.as_mut())?;
     let moved = eta_moved(pool, &decided);
     let Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, .. } = decided;
+    let reported = (!pool.is_placed_here).then(|| reported(&inputs.panel, &id, issue));
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
     let quota = PoolQuota {
         id: id.clone(),
@@ -225,6 +231,8 @@ fn quota(
         hours_late,
         more_steps,
         cold_organizations,
+        reporting_organizations: reported.as_ref().map_or(0, |reported| reported.organizations),
+        not_reported: reported.iter().flat_map(|reported| &reported.missing).copied().cloned().collect(),
     };
     Ok(PoolPlan { id, outcome: Ok(quota), moved, learned })
 }

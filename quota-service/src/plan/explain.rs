@@ -30,6 +30,11 @@ pub(super) fn reason(reason: &Reason) -> ReasonBody {
 pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswer {
     let mut reasons: Vec<_> = quota.reasons.iter().map(reason).collect();
     reasons.extend(asked_for(pool, quota).iter().map(reason));
+    if !pool.not_reported.is_empty() {
+        let hour = pool.issue.plus_hours(-1).instant();
+        let (missing, organizations) = (pool.not_reported.len(), pool.reporting_organizations);
+        reasons.push(reason(&Reason::UsageIncomplete { missing, organizations, hour }));
+    }
     if pool.cold_organizations > 0 {
         reasons.push(reason(&Reason::ColdStart { organizations: pool.cold_organizations }));
     }
@@ -129,6 +134,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             model: pool.run.trained.spec.kind.to_string(),
             issue_time: pool.issue.to_string(),
             hours_late: pool.hours_late,
+            not_reported: pool.not_reported.iter().map(ToString::to_string).collect(),
             organizations: pool.corrected.issued().iter().map(OrganizationForecast::from).collect(),
             calibration: None,
         },

@@ -88,14 +88,15 @@ async fn apply(held: &dyn Store, pool: &PoolId, moved: &EtaMoved, now: UnixSecon
     }
 }
 
-/// The rows of a pool's new quotas. Their explanations leave out the forecasts of single organizations, which the run and
-/// the usage give again. Each with its news.
+/// The rows of a pool's new quotas. Their explanations leave out the forecasts of single organizations, and who has not reported,
+/// which the run and the usage give again. Each with its news.
 fn to_store(pool: &PublishedPool, history: &History, every_s: u64) -> Vec<(StoredQuota, String)> {
     let Some(made_of) = &pool.made_of else { return Vec::new() };
     let row = |quota: &placement::Quota| {
         let answer = pool.answer(quota.hours.get())?;
         let mut explanation = plan::explanation(made_of, quota, answer.fresh.clone(), &pool.eta_moves);
         explanation.forecast.organizations.clear();
+        explanation.forecast.not_reported.clear();
         let news = news(&answer.fresh, &explanation);
         let row = StoredQuota {
             pool: pool.id.clone(),

@@ -148,40 +148,10 @@ impl<'a> Plan<'a> {
         let (strata, mut draw) = (Strata::new(paths), Draw::new(seed));
         let (groups, numbers) = groups(facts, arrivals);
         let paces = lifetimes.paces(facts.at, &strata, &mut draw);
-        let mut known = vec![None; facts.kinds.len() * facts.organizations.len()];
-        let mut lasting = |(kind, organization): (u16, u16), size: Size, age_s: i64| {
-            let (kind, organization) = (usize::from(kind), usize::from(organization));
-            let (survival, place) = *known[kind * facts.organizations.len() + organization]
-                .get_or_insert_with(|| lifetimes.of(facts.kinds[kind], &facts.organizations[organization]));
-            let curve = survival.of(place, u32::try_from(size.milli()).unwrap_or(u32::MAX));
-            let outlived = curve.hazard_until(age_s.max(0) as f64);
-            Lasting::Drawn { curve, outlived, order: strata.order(&mut draw) }
-        };
-        let number = |kind: u16, size: Size| numbers[&(facts.kinds[usize::from(kind)], size)];
-        let running = facts.running.iter();
-        let running = running.zip(memory.earlier_s(facts)).enumerate().map(|(place, (run, earlier_s))| {
-            let age_s = earlier_s + facts.at.since_s(run.since).max(0);
-            let saved_s = earlier_s + run.saved.since_s(run.since).max(0);
-            let lasting = match stated {
-                Some(stated) => Lasting::Stated(age_s as f64 + stated.running_s[place]),
-                None => lasting((run.kind, run.organization), run.size, age_s),
-            };
-            Present { group: number(run.kind, run.size), lasting, age_s: age_s as f32, saved_s: saved_s as f32 }
-        });
-        let running: Vec<Present<'a>> = running.collect();
+        let mut presence = Presence::new(facts, lifetimes, (&numbers, stated), (&strata, &mut draw));
+        let running = presence.running(memory);
+        let waiting = presence.waiting(memory);
         let room = Room::new(facts, |run| !groups[running[run].group as usize].is_hp);
-        let waiting = facts.waiting.iter();
-        let waiting = waiting.enumerate().map(|(place, one)| {
-            let saved_s = memory.saved_s(one);
-            let runs_s = one.runs_s.or_else(|| Some(stated?.waiting_s[place]));
-            let lasting = match runs_s {
-                Some(runs_s) => Lasting::Stated(saved_s as f64 + runs_s),
-                None => lasting((one.kind, one.organization), one.size, saved_s),
-            };
-            let (age_s, saved_s) = (saved_s as f32, saved_s as f32);
-            Present { group: number(one.kind, one.size), lasting, age_s, saved_s }
-        });
-        let waiting: Vec<Present<'a>> = waiting.collect();
         let queues = queues(facts, &waiting, groups.len());
         let begins = begins(facts, arrivals, &strata, &mut draw);
         let flows = arrivals.iter().map(|of_kind| flow(facts, of_kind, &numbers)).collect();
@@ -201,6 +171,77 @@ impl<'a> Plan<'a> {
             begins,
             paces,
         }
+    }
+}
+
+/// Finds for how long the tasks of now go on, in the order in which they are asked for: each takes a draw.
+struct Presence<'p, 'a> {
+    facts: &'a PoolFacts,
+    lifetimes: &'a Lifetimes<'a>,
+    /// By kind and organization, once one was asked for.
+    known: Vec<Option<(&'a Survival, u16)>>,
+    numbers: &'p BTreeMap<(Kind, Size), u32>,
+    stated: Option<&'p Stated>,
+    strata: &'p Strata,
+    draw: &'p mut Draw,
+}
+
+impl<'p, 'a> Presence<'p, 'a> {
+    fn new(
+        facts: &'a PoolFacts,
+        lifetimes: &'a Lifetimes<'a>,
+        (numbers, stated): (&'p BTreeMap<(Kind, Size), u32>, Option<&'p Stated>),
+        (strata, draw): (&'p Strata, &'p mut Draw),
+    ) -> Self {
+        let known = vec![None; facts.kinds.len() * facts.organizations.len()];
+        Self { facts, lifetimes, known, numbers, stated, strata, draw }
+    }
+
+    /// The tasks that run, in the order of the facts.
+    fn running(&mut self, memory: &JobMemory) -> Vec<Present<'a>> {
+        let (facts, stated) = (self.facts, self.stated);
+        let running = facts.running.iter().zip(memory.earlier_s(facts)).enumerate();
+        let present = running.map(|(place, (run, earlier_s))| {
+            let age_s = earlier_s + facts.at.since_s(run.since).max(0);
+            let saved_s = earlier_s + run.saved.since_s(run.since).max(0);
+            let lasting = match stated {
+                Some(stated) => Lasting::Stated(age_s as f64 + stated.running_s[place]),
+                None => self.lasting((run.kind, run.organization), run.size, age_s),
+            };
+            let group = self.group(run.kind, run.size);
+            Present { group, lasting, age_s: age_s as f32, saved_s: saved_s as f32 }
+        });
+        present.collect()
+    }
+
+    /// The tasks that wait, in the order of the facts.
+    fn waiting(&mut self, memory: &JobMemory) -> Vec<Present<'a>> {
+        let (facts, stated) = (self.facts, self.stated);
+        let present = facts.waiting.iter().enumerate().map(|(place, one)| {
+            let saved_s = memory.saved_s(one);
+            let runs_s = one.runs_s.or_else(|| Some(stated?.waiting_s[place]));
+            let lasting = match runs_s {
+                Some(runs_s) => Lasting::Stated(saved_s as f64 + runs_s),
+                None => self.lasting((one.kind, one.organization), one.size, saved_s),
+            };
+            let (group, saved_s) = (self.group(one.kind, one.size), saved_s as f32);
+            Present { group, lasting, age_s: saved_s, saved_s }
+        });
+        present.collect()
+    }
+
+    fn group(&self, kind: u16, size: Size) -> u32 {
+        self.numbers[&(self.facts.kinds[usize::from(kind)], size)]
+    }
+
+    fn lasting(&mut self, (kind, organization): (u16, u16), size: Size, age_s: i64) -> Lasting<'a> {
+        let (facts, lifetimes) = (self.facts, self.lifetimes);
+        let (kind, organization) = (usize::from(kind), usize::from(organization));
+        let (survival, place) = *self.known[kind * facts.organizations.len() + organization]
+            .get_or_insert_with(|| lifetimes.of(facts.kinds[kind], &facts.organizations[organization]));
+        let curve = survival.of(place, u32::try_from(size.milli()).unwrap_or(u32::MAX));
+        let outlived = curve.hazard_until(age_s.max(0) as f64);
+        Lasting::Drawn { curve, outlived, order: self.strata.order(self.draw) }
     }
 }
 

@@ -67,6 +67,10 @@ pub struct ForecastExplanation {
     pub issue_time: String,
     /// Hours between the issue time and the hour in which the quota was computed: their usage has not arrived yet.
     pub hours_late: u8,
+    /// Organizations that have not reported the hour before the issue time, and did report one of the two days before: their last
+    /// known demand stands for it. Empty where Headroom places the tasks, and in stored explanations.
+    #[serde(default)]
+    pub not_reported: Vec<String>,
     /// As they were issued.
     pub organizations: Vec<OrganizationForecast>,
     /// Their earlier corrections; null in stored explanations.

@@ -28,7 +28,7 @@ pub struct TaskBody {
     pub organization: String,
     /// The class of the task.
     pub class: TaskClassBody,
-    /// A share of one GPU such as 0.25, or whole ones.
+    /// A share of one GPU such as 0.25, or whole ones; a pod without GPUs is refused.
     pub gpus_per_pod: f64,
     /// The number of pods, all alike.
     #[serde(default = "one")]
@@ -67,6 +67,10 @@ impl TaskBody {
         };
         let class = TaskClass::from(self.class);
         let gpus = place.gpus("gpus_per_pod", self.gpus_per_pod)?;
+        if gpus.is_zero() {
+            let detail = "0 GPUs: no quota holds such a task; run it on the nodes beside Headroom, or write a share such as 0.25";
+            return Err(place.fault("gpus_per_pod", detail));
+        }
         let gpus = GpuRequest::of(gpus).map_err(|fault| place.fault("gpus_per_pod", fault))?;
         if self.pods == 0 {
             return Err(place.fault("pods", "a task needs at least one pod"));

@@ -1,6 +1,6 @@
 //! Each decision of a pool comes back from its twin unchanged.
 
-use crate::{AccountsRecord, FactRecord, SnapshotRecord, TaskBody, TopologyBody};
+use crate::{AccountsRecord, FactRecord, SnapshotRecord, StartQuestion, TaskBody, TopologyBody};
 use accounts::{Accounts, Parts};
 use placement::fleet::{Gang, GpuRequest, PodRequest};
 use placement::policy::Timing;
@@ -210,6 +210,18 @@ fn a_topology_is_a_preset_or_its_parts_and_a_wrong_one_is_refused_with_its_field
     ] {
         let found = of(json).unwrap_err();
         assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_task_without_gpus_is_refused_in_a_submission_and_in_questions() {
+    let expected = "/gpus_per_pod: 0 GPUs: no quota holds such a task";
+    let fields = r#""cluster": "earth", "gpu_model": "V100", "organization": "o", "gpus_per_pod": 0"#;
+    let body: TaskBody = serde_json::from_str(&format!(r#"{{"id": "t", "class": "hp", {fields}}}"#)).unwrap();
+    let asked: StartQuestion = serde_json::from_str(&format!(r#"{{"class": "spot", {fields}}}"#)).unwrap();
+    let now = UnixSeconds::new(5);
+    for found in [body.parse(now).unwrap_err(), asked.parse(now).unwrap_err()] {
+        assert!(found.to_string().starts_with(expected), "{found}");
     }
 }
 

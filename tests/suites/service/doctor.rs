@@ -9,6 +9,7 @@ use tests::{Backend, Fault, Listening, Proxy, Ran, fresh_database, on_both_datab
 
 on_both_databases![
     a_service_that_runs_is_well_and_one_that_has_stopped_is_warned_of,
+    a_long_period_between_renewals_is_warned_of_at_the_start_and_by_doctor,
     faults_of_the_data_are_named_pool_by_pool,
     an_old_schema_and_a_newer_one_are_named_and_left_as_they_are,
     tokens_that_expire_are_named_and_other_machines_need_one,
@@ -74,6 +75,15 @@ async fn a_service_that_runs_is_well_and_one_that_has_stopped_is_warned_of(datab
     found.expect("leader demo", "warn", "has stopped", "start quota-service");
     assert_eq!((found.code, doctor(&database.url, &["--strict"]).code), (0, 1));
     assert!(before == bytes(), "the file of the database was changed");
+}
+
+async fn a_long_period_between_renewals_is_warned_of_at_the_start_and_by_doctor(database: TestDatabase) {
+    with_run(&database, 0).await.close().await;
+    let started = |period: &str| Listening::start(&["--database", &database.url, "--refresh-s", period]).stop();
+    let cost = "nothing new is admitted in the last 1200 s of each period";
+    let (long, short) = (started("3600"), started("600"));
+    assert!(long.stderr.contains(cost) && !short.stderr.contains("are renewed every"), "{long:?} {short:?}");
+    doctor(&database.url, &["--refresh-s", "3600"]).expect("refresh_s", "warn", cost, "600 or less");
 }
 
 async fn faults_of_the_data_are_named_pool_by_pool(database: TestDatabase) {

@@ -18,6 +18,7 @@ on_both_databases![
     unknown_names_are_answered_with_known_ones,
     the_forecast_shows_each_organization,
     late_usage_moves_the_covered_steps_on,
+    an_hour_that_is_reported_in_part_has_its_reason_until_the_rest_comes,
 ];
 
 async fn a_quota_can_be_computed_again_from_its_explanation(database: TestDatabase) {
@@ -242,4 +243,30 @@ async fn late_usage_moves_the_covered_steps_on(database: TestDatabase) {
     assert_eq!((&late["forecast"]["hours_late"], &late["bound"]["steps"]), (&1.into(), &3.into()));
     assert!(number(&late["bound"]["demand_bound_gpus"]) >= number(&bound["demand_bound_gpus"]));
     assert_eq!(explained(4).await["bound"]["steps"], 4, "the forecast reaches no further");
+}
+
+async fn an_hour_that_is_reported_in_part_has_its_reason_until_the_rest_comes(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let row = |organization: &str| json!({ "hour": end().to_string(), "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": 0 });
+    let post = async |organizations: &[&str]| {
+        let rows: Vec<Value> = organizations.iter().map(|one| row(one)).collect();
+        let _ = service.post("/v1/usage", &json!({ "rows": rows })).await.expect(200);
+        service.renew().await;
+    };
+    let explained = async || service.get(&quota_path(4).replace("/quota", "/v1/quota/explain")).await.expect(200);
+    let code = "usage_incomplete".to_owned();
+    service.pass_s(3_600);
+    post(&["org-001"]).await;
+    let part = explained().await;
+    assert_eq!(part["forecast"]["hours_late"], 0, "the hour counts as known");
+    assert_eq!(part["forecast"]["not_reported"], json!(["org-000", "org-002"]));
+    let reasons = part["quota"]["reasons"].as_array().unwrap();
+    let detail = reasons.iter().find(|one| one["code"] == code.as_str()).unwrap()["detail"].as_str().unwrap();
+    let expected = format!("2 of 3 organizations have not reported the hour from {}", end());
+    assert!(detail.starts_with(&expected), "{detail}");
+    assert!(codes(&quota(&service, 1).await).contains(&code));
+    post(&["org-000", "org-002"]).await;
+    let whole = explained().await;
+    assert_eq!(whole["forecast"]["not_reported"], json!([]));
+    assert!(!codes(&whole["quota"]).contains(&code), "{whole}");
 }

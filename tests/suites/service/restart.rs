@@ -5,6 +5,7 @@ use tests::{Backend, Listening, on_both_databases, program};
 
 on_both_databases![
     after_a_restart_the_last_quotas_are_answered_at_their_age,
+    after_a_restart_it_is_ready_once_it_forecasts_again_or_says_why_it_does_not,
     learned_state_of_a_pool_survives_a_restart,
     learned_state_that_can_no_longer_be_read_is_learned_again,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
@@ -23,6 +24,39 @@ async fn after_a_restart_the_last_quotas_are_answered_at_their_age(database: Tes
     assert_eq!(quota(&late, 4).await["stage"], "conservative");
     let history = late.get("/v1/quota/history?cluster=demo&gpu_model=A100&hours=4").await.expect(200);
     assert_eq!(history["quotas"][0]["quota_gpus"], answer["quota_gpus"]);
+}
+
+/// The codes of readiness, of readiness for reads, and of the forecast; `ok` where they answer 200.
+async fn ready_and_forecast(service: &TestService) -> [String; 3] {
+    let mut codes = [const { String::new() }; 3];
+    for (code, path) in
+        codes.iter_mut().zip(["/readyz", "/readyz?for=reads", "/v1/forecast?cluster=demo&gpu_model=A100"])
+    {
+        let answer = service.get(path).await;
+        *code = if answer.status == 200 {
+            "ok".to_owned()
+        } else {
+            answer.expect(503)["code"].as_str().unwrap().to_owned()
+        };
+    }
+    codes
+}
+
+async fn after_a_restart_it_is_ready_once_it_forecasts_again_or_says_why_it_does_not(database: TestDatabase) {
+    let before = serving(&database, 500).await;
+    assert_eq!(ready_and_forecast(&before).await, ["ok"; 3]);
+    before.leave().await;
+    let again = TestService::start(database.store().await, end().plus_s(120)).await;
+    assert_eq!(ready_and_forecast(&again).await, ["no-quota-yet", "ok", "no-quota-yet"], "before any renewal");
+    again.renew().await;
+    assert_eq!(ready_and_forecast(&again).await, ["ok"; 3]);
+    again.leave().await;
+    // Usage ended three hours ago: the last quotas age, and reports of usage are wanted.
+    let late = TestService::start(database.store().await, end().plus_s(3 * 3_600)).await;
+    late.renew().await;
+    assert_eq!(ready_and_forecast(&late).await, ["ok", "ok", "no-quota-yet"]);
+    let why = late.get("/v1/forecast?cluster=demo&gpu_model=A100").await.expect(503)["detail"].to_string();
+    assert!(why.contains("the newest usage ends at"), "{why}");
 }
 
 /// A pool of six nodes that was watched for 30 hours.

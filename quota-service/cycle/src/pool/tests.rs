@@ -29,6 +29,8 @@ struct World {
     settings: PoolSettings,
     learned: Learned,
     eta: EtaState,
+    /// One bound for each of the offered hours; none without a forecast.
+    forecast: Option<Vec<Bound>>,
     /// Where it is known from moment to moment.
     hp_demand: Option<MilliGpus>,
     /// The jobs behind it, where they are known.
@@ -42,7 +44,8 @@ impl World {
         let settings = settings(promise);
         let learned = Learned::new(settings.guarantee_rate, &settings.offered_hours);
         let eta = EtaState { eta: Eta::ONE, moved_at: at(0) };
-        Self { settings, learned, eta, hp_demand: Some(gpus(300)), hp_jobs: None, spot, ended: Vec::new() }
+        let forecast = Some(vec![Bound { hours: HorizonHours::ONE, bound: gpus(500) }]);
+        Self { settings, learned, eta, forecast, hp_demand: Some(gpus(300)), hp_jobs: None, spot, ended: Vec::new() }
     }
 
     fn renew(&mut self, renewal: i64, asked: &[(OverrideId, Override)]) -> Decided {
@@ -59,7 +62,7 @@ impl World {
             now: at(renewal),
             known: &known,
             settings: &self.settings,
-            forecast: Some(&[Bound { hours: HorizonHours::ONE, bound: gpus(500) }]),
+            forecast: self.forecast.as_deref(),
             is_placed_here: self.hp_demand.is_some(),
             hp_demand: self.hp_demand,
             hp_jobs: self.hp_jobs.as_deref(),
@@ -179,6 +182,27 @@ fn what_was_served_is_looked_back_at_without_what_people_asked_for() {
     // Of nine times whose hour is over, four had it before them, each with 500 GPUs to sell.
     assert_eq!((served.day.looks, served.day.covered), (9, 5));
     assert!((served.day.broken_share().unwrap() - 4.0 * 40.0 / (9.0 * 500.0)).abs() < 1e-12, "{served:?}");
+}
+
+#[test]
+fn without_a_forecast_each_hours_have_a_quota_as_soon_as_they_are_known_by_themselves() {
+    let hours = [1, 4, 72].map(|hours| HorizonHours::new(hours).unwrap());
+    for has_jobs in [false, true] {
+        let mut pool = World { forecast: None, ..World::new(Promise::Kept, 80) };
+        pool.settings.offered_hours = hours.to_vec();
+        pool.learned = Learned::new(pool.settings.guarantee_rate, &hours);
+        pool.hp_jobs = has_jobs.then(Vec::new);
+        let known = (0..DAY / 3).map(|renewal| pool.renew(renewal, &[]).quotas.len());
+        let known: Vec<usize> = known.collect();
+        let first = |least: usize| known.iter().position(|count| *count >= least);
+        let expected = [1, 4].map(|hours| Some(7 + hours * 12 + 11));
+        assert_eq!([first(1), first(2)], expected, "seven moves, H, and until the twelfth rise is measured");
+        assert!(known.is_sorted(), "{known:?}");
+        // The served bounds of hours that are known are scored, of others none.
+        let served = pool.learned.served(at(DAY / 3));
+        assert!(served[0].day.looks > 0 && served[2].day.looks == 0, "{served:?}");
+        assert!(has_jobs || first(3).is_none());
+    }
 }
 
 /// Jobs of 50 GPUs of which each runs for six hours, and one comes each hour.

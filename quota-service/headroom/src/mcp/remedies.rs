@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 81] = [
+const REMEDIES: [(&str, &str); 82] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -83,6 +83,7 @@ const REMEDIES: [(&str, &str); 81] = [
     ("unknown-pool", "choose a pool of `known`, or call the tool pools"),
     ("unknown-task", "check the id and the pool"),
     ("unknown_arrivals", "wait until the pool was watched for longer, or take the start as the earliest"),
+    ("usage_incomplete", "have an operator find out who does not report: `not_reported` of the explanation names them"),
     ("virtual-clock", "ask a service on the real clock: tasks are not placed under a virtual one"),
     ("which-pool", "name cluster and gpu_model: the tool pools lists them"),
     ("within_target", "nothing is to be done: as many promises are kept as were to be"),

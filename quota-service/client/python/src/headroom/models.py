@@ -730,6 +730,11 @@ class ForecastExplanation:
     calibration: CalibrationExplanation | None = None
     """Their earlier corrections; null in stored explanations."""
 
+    not_reported: list[str] | None = None
+    """Organizations that have not reported the hour before the issue time, and did report one of the two days
+    before: their last known demand stands for it. Empty where Headroom places the tasks, and in stored
+    explanations."""
+
     run_id: str | None = None
     """The training run whose model forecast."""
 
@@ -2610,7 +2615,7 @@ class TaskBody:
     """The GPU model."""
 
     gpus_per_pod: float
-    """A share of one GPU such as 0.25, or whole ones."""
+    """A share of one GPU such as 0.25, or whole ones; a pod without GPUs is refused."""
 
     id: str
     """The submitter's own id, never used again in the pool: it identifies a repeated request."""

@@ -253,6 +253,26 @@ proptest! {
         }
     }
 
+    /// Standings are read between commands: one history with and without reads has the same facts.
+    #[test]
+    fn reads_of_standings_change_no_decision(
+        steps in steps(), heads in 0_u32..3, half_life in prop::sample::select(vec![1, 24]), reads in any::<u64>(),
+    ) {
+        let new = || Pool::new(sharing(reserving("gfs", heads, 900), Some(half_life)), PoolRules::default());
+        let (mut unread, mut read, mut now) = (new(), new(), at(0));
+        for (number, (seconds, step)) in steps.into_iter().enumerate() {
+            now = now.plus_s(seconds);
+            let command = command(&unread, number, &step, now);
+            if reads >> (number % 64) & 1 == 1 {
+                let standings = read.standings();
+                prop_assert!(standings.is_some());
+                prop_assert_eq!(read.standings(), standings, "two reads at one moment");
+            }
+            prop_assert_eq!(unread.handle(now, &command), read.handle(now, &command), "command {}", number);
+        }
+        prop_assert_eq!(unread.snapshot(), read.snapshot());
+    }
+
     /// An organization that asks for no more than half of the quota starts, however much another one asks for.
     #[test]
     fn no_organization_starves_behind_one_with_more_use(
