@@ -84,11 +84,11 @@ impl Answer {
         self.fresh.hours
     }
 
-    /// The quota as it is answered at `now`.
+    /// The quota, and GPUs that may still be admitted, as they are answered at `now`.
     #[must_use]
-    pub fn quota(&self, now: UnixSeconds) -> MilliGpus {
+    pub fn amounts(&self, now: UnixSeconds) -> Answered {
         let last = Answered { quota: plan::amount(self.fresh.quota_gpus), available: self.held.available };
-        answered(stage(self.computed_at, now).0, last, self.held.spot).quota
+        answered(stage(self.computed_at, now).0, last, self.held.spot)
     }
 
     /// The bytes to send at `now`.

@@ -131,6 +131,29 @@ def places(client: Headroom, cluster: str, gpu_model: str) -> None:
     assert pool.shares().half_life_hours is None, pool.shares()
 
 
+def reserves(client: Headroom, cluster: str, gpu_model: str) -> None:
+    """Windows that are sold ahead: tried, sold, listed, withdrawn."""
+    pool = client.pool(cluster, gpu_model)
+    begin = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(days=30)
+    end = begin + timedelta(hours=2)
+    tried = pool.reserve(organization="org-000", gpus=4, begin=begin, end=end, dry_run=True)
+    assert tried.id is None and len(tried.windows) == 1 and pool.reservations().reservations == [], tried
+    sold = pool.reserve(organization="org-000", gpus=4, begin=begin, end=end, days=["MO", "TU", "WE", "TH", "FR", "SA", "SU"])
+    again = pool.reserve(organization="org-000", gpus=4, begin=begin, end=end, days=["MO", "TU", "WE", "TH", "FR", "SA", "SU"])
+    assert sold.id is not None and again.id == sold.id and len(sold.windows) == 8, (sold, again)
+    assert client.reservation(sold.id).repeats == sold.repeats
+    assert pool.reservations_ics().count("BEGIN:VEVENT") > 50
+    try:
+        pool.reserve(organization="org-001", gpus=pool.quota(4).capacity_gpus - 2, begin=begin, end=end)
+    except Refused as fault:
+        assert fault.code == "oversold", fault
+    else:
+        raise AssertionError("GPUs are sold twice")
+    client.withdraw(sold.id)
+    client.withdraw(sold.id)
+    assert pool.reservations().reservations == [] and len(pool.reservations(past=True).reservations) == 1
+
+
 def vars_of(settings: models.SettingsBody) -> dict[str, object]:
     return {name: getattr(settings, name) for name in settings.__dataclass_fields__}
 
@@ -177,6 +200,7 @@ def main(api: str, read: str, admin: str, cluster: str, gpu_model: str) -> None:
         reports(client, cluster)
         places(client, cluster, gpu_model)
         charges(client, cluster, gpu_model)
+        reserves(client, cluster, gpu_model)
     asyncio.run(asynchronously(api, admin, cluster, gpu_model))
 
 

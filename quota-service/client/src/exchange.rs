@@ -132,6 +132,19 @@ impl Client {
         Ok((self.read(path, &answer)?, answer.header(&DATE)))
     }
 
+    /// Reads any path whose answer is text of this media type.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_text(&self, path: &str, media_type: &str) -> Result<String, ClientError> {
+        let answer = self.ask(&Asked::get(path)).await?;
+        let found = answer.header(&CONTENT_TYPE).unwrap_or_else(|| "nothing".to_owned());
+        if !found.starts_with(media_type) {
+            return Err(self.foreign(path, format!("expected {media_type}, found {found}")));
+        }
+        String::from_utf8(answer.body.to_vec()).map_err(|fault| self.foreign(path, fault.to_string()))
+    }
+
     /// Sends a body to any path.
     ///
     /// # Errors

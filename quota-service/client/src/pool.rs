@@ -2,15 +2,15 @@
 
 use crate::error::ClientError;
 use crate::events::Events;
-use crate::exchange::Client;
+use crate::exchange::{Asked, Client};
 use crate::quotas::Quotas;
 use crate::url::{Path, encoded};
 use hyper::Method;
 use wire::{
     Explanation, ForecastAnswer, NodeBody, NodeList, NodeViews, OutcomeBatch, OutcomeReceipt, PoolList, PoolStateBody,
-    PoolStateReceipt, PriceList, PriceQuestion, PromiseReport, QuotaAnswer, QuotaHistory, SettingsBody, ShareList,
-    StartAnswer, StartQuestion, StatementAnswer, TaskAnswer, TaskBody, TaskExplanation, TaskList, TaskStatusBody,
-    UsageBatch, UsageReceipt, WhatIfAnswer,
+    PoolStateReceipt, PriceList, PriceQuestion, PromiseReport, QuotaAnswer, QuotaHistory, ReservationBody,
+    ReservationList, ReservationRequest, SettingsBody, ShareList, StartAnswer, StartQuestion, StatementAnswer,
+    TaskAnswer, TaskBody, TaskExplanation, TaskList, TaskStatusBody, UsageBatch, UsageReceipt, WhatIfAnswer,
 };
 
 /// A pool of a service.
@@ -105,6 +105,27 @@ impl Client {
             .with_some("gpu_model", of.gpu_model.as_deref())
             .with_some("organization", of.organization.as_deref());
         self.get(path.as_str()).await
+    }
+
+    /// `POST /v1/reservations`: sells windows of a pool ahead. The same reservation again is answered as it is stored.
+    pub async fn reserve(&self, reservation: &ReservationRequest) -> Result<ReservationBody, ClientError> {
+        self.send(Method::POST, "/v1/reservations", reservation).await
+    }
+
+    /// `POST /v1/reservations?dry_run=true`: the windows with their probability; nothing is stored.
+    pub async fn dry_run_reservation(&self, reservation: &ReservationRequest) -> Result<ReservationBody, ClientError> {
+        self.send(Method::POST, "/v1/reservations?dry_run=true", reservation).await
+    }
+
+    /// `GET /v1/reservations/{id}`.
+    pub async fn reservation(&self, id: u64) -> Result<ReservationBody, ClientError> {
+        self.get(&format!("/v1/reservations/{id}")).await
+    }
+
+    /// `DELETE /v1/reservations/{id}`: withdraws a reservation. A second withdrawal changes nothing.
+    pub async fn withdraw(&self, id: u64) -> Result<(), ClientError> {
+        let path = format!("/v1/reservations/{id}");
+        self.ask(&Asked { method: Method::DELETE, ..Asked::get(&path) }).await.map(drop)
     }
 
     /// `GET /v1/nodes` of a cluster.
@@ -239,6 +260,17 @@ impl Pool {
     #[must_use]
     pub fn events(&self, after: Option<String>) -> Events {
         Events::new(self.clone(), after)
+    }
+
+    /// `GET /v1/reservations`, by number; with `past`, those that are over or withdrawn, too.
+    pub async fn reservations(&self, past: bool) -> Result<ReservationList, ClientError> {
+        self.client.get(self.query("/v1/reservations").with_some("past", past.then_some(true)).as_str()).await
+    }
+
+    /// `GET /v1/reservations.ics`: the windows of the next 12 weeks as iCalendar (RFC 5545); with `past`, those that are over, too.
+    pub async fn reservations_ics(&self, past: bool) -> Result<String, ClientError> {
+        let path = self.query("/v1/reservations.ics").with_some("past", past.then_some(true));
+        self.client.get_text(path.as_str(), "text/calendar").await
     }
 
     /// `GET /v1/pools/{id}/state`.

@@ -176,6 +176,59 @@ async fn a_page_in_place_of_a_stream_of_events_is_no_quota_service() {
 }
 
 #[tokio::test]
+async fn reservations_are_sold_tried_listed_and_withdrawn_and_their_calendar_is_text() {
+    let stored = r#"{"id": 7, "cluster": "earth", "gpu_model": "A100", "organization": "lab", "gpus": 8.0,
+        "from": "2026-12-01T09:00:00Z", "to": "2026-12-01T17:00:00Z", "repeats": null, "by": "desk",
+        "created_at": "2026-11-01T00:00:00Z", "withdrawn_at": null, "withdrawn_by": null, "windows": []}"#;
+    let request = wire::ReservationRequest {
+        cluster: "earth".to_owned(),
+        gpu_model: "A100".to_owned(),
+        organization: "lab".to_owned(),
+        gpus: 8.0,
+        from: "2026-12-01T09:00:00Z".to_owned(),
+        to: "2026-12-01T17:00:00Z".to_owned(),
+        repeats: None,
+    };
+    let calendar = response("200 OK", "content-type: text/calendar; charset=utf-8\r\n", "BEGIN:VCALENDAR\r\n");
+    let responses = vec![
+        response("200 OK", "", &stored.replace("\"id\": 7", "\"id\": null")),
+        response("503 Service Unavailable", "retry-after: 0\r\n", BUSY),
+        response("201 Created", "", stored),
+        response("200 OK", "", stored),
+        response("200 OK", "", &format!("{{\"reservations\": [{stored}]}}")),
+        calendar,
+        "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_owned(),
+        response("200 OK", "content-type: text/html\r\n", "<html>"),
+    ];
+    let (url, received) = answering(responses).await;
+    let (client, pool) = (client(&url, 60), client(&url, 0).pool("earth", "A100"));
+    assert_eq!(client.dry_run_reservation(&request).await.unwrap().id, None);
+    assert_eq!(client.reserve(&request).await.unwrap().id, Some(7));
+    assert_eq!(client.reservation(7).await.unwrap().organization, "lab");
+    assert_eq!(pool.reservations(true).await.unwrap().reservations.len(), 1);
+    assert_eq!(pool.reservations_ics(false).await.unwrap(), "BEGIN:VCALENDAR\r\n");
+    client.withdraw(7).await.unwrap();
+    let page = pool.reservations_ics(false).await.unwrap_err().to_string();
+    assert!(page.contains("expected text/calendar, found text/html"), "{page}");
+    let received = received.lock().unwrap();
+    let asked: Vec<&str> = received.iter().map(|one| one.split(" HTTP").next().unwrap()).collect();
+    let of = "cluster=earth&gpu_model=A100";
+    assert_eq!(
+        asked,
+        [
+            "POST /v1/reservations?dry_run=true",
+            "POST /v1/reservations",
+            "POST /v1/reservations",
+            "GET /v1/reservations/7",
+            &format!("GET /v1/reservations?{of}&past=true"),
+            &format!("GET /v1/reservations.ics?{of}"),
+            "DELETE /v1/reservations/7",
+            &format!("GET /v1/reservations.ics?{of}"),
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_pause_that_no_clock_holds_is_no_panic() {
     let busy = response("503 Service Unavailable", "retry-after: 18446744073709551615\r\n", "proxy");
     let (url, _) = answering(vec![busy]).await;

@@ -6,7 +6,7 @@ use command_line::{Common, ConfigCommand, GLOBAL};
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// Ask a Headroom service for spot quota, submit tasks, follow them, see what they cost
+/// Ask a Headroom service for spot quota, submit tasks, follow them, reserve GPUs, see what they cost
 #[derive(Debug, Parser)]
 #[command(
     name = "headroom",
@@ -42,6 +42,12 @@ pub enum Command {
     Cancel(CancelFlags),
     /// Follow a task, the events of a pool, or its quota
     Watch(WatchFlags),
+    /// Reserve GPUs of a pool for an organization in a window ahead, once or each week
+    Reserve(ReserveFlags),
+    /// List the reservations of a pool with their next windows, or print them as a calendar
+    Reservations(ReservationsFlags),
+    /// Withdraw reservations
+    Withdraw(WithdrawFlags),
     /// Print where the GPU time of a month went, and what it costs
     Statement(StatementFlags),
     /// Serve the Model Context Protocol, for agents: stdin and stdout, or HTTP
@@ -197,6 +203,67 @@ pub struct WatchFlags {
     /// End after so many lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = "Examples:\n  \
+    headroom reserve --organization vision --gpus 16 --from 2026-12-07T09:00:00+01:00 --to 2026-12-07T17:00:00+01:00 --dry-run\n  \
+    headroom reserve --organization vision --gpus 16 --from 2026-12-07T09:00:00+01:00 --to 2026-12-07T17:00:00+01:00 --days MO,TH\n\n\
+    In a window the GPUs are for the HP tasks of the organization; until then spot uses them. With --dry-run: the probability that the HP \
+    demand of others leaves the GPUs, and nothing is stored. The same reservation again is answered as it is stored.")]
+pub struct ReserveFlags {
+    /// Organization that gets the GPUs [default: the setting default_organization]
+    #[arg(long, value_name = "NAME")]
+    pub organization: Option<String>,
+    /// GPUs of each window
+    #[arg(long, value_name = "GPUS", allow_negative_numbers = true, value_parser = finite)]
+    pub gpus: f64,
+    /// Begin of the first window, RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub from: String,
+    /// End of the first window, RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub to: String,
+    /// Days of the week on which a window begins, that of --from among them, at the local time of the cluster
+    #[arg(long, value_name = "DAYS", value_delimiter = ',', ignore_case = true,
+        value_parser = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"])]
+    pub days: Vec<String>,
+    /// No window begins at this time or later, RFC 3339
+    #[arg(long, value_name = "TIME", requires = "days")]
+    pub until: Option<String>,
+    /// Print the windows with their probability, and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = "Examples:\n  \
+    headroom reservations\n  \
+    headroom reservations 7\n  \
+    headroom reservations --past --json\n  \
+    headroom reservations --ics >reserved.ics\n\n\
+    One row each, with the next window. With a number: all of its next windows, eight at most.")]
+pub struct ReservationsFlags {
+    /// Number of one reservation
+    #[arg(value_name = "NUMBER", conflicts_with_all = ["past", "ics"])]
+    pub id: Option<u64>,
+    /// Also those that are over or withdrawn
+    #[arg(long)]
+    pub past: bool,
+    /// Print the windows of the next 12 weeks as iCalendar
+    #[arg(long, conflicts_with = "json")]
+    pub ics: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = "Examples:\n  \
+    headroom withdraw 7\n  \
+    headroom withdraw 7 8 --json\n\n\
+    Quotas follow at once. A second withdrawal changes nothing.")]
+pub struct WithdrawFlags {
+    /// Numbers of reservations, as headroom reservations lists them
+    #[arg(required = true, value_name = "NUMBER")]
+    pub ids: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Args)]

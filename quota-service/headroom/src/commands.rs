@@ -2,11 +2,14 @@
 
 mod cancel;
 mod quota;
+mod reservations;
+mod reserve;
 mod statement;
 mod submit;
 mod watch;
 mod when;
 mod why;
+mod withdraw;
 
 use crate::args::Command;
 use crate::config::Config;
@@ -26,6 +29,9 @@ pub async fn run(command: Command, config: &Config, json: bool) -> Result<(), Fa
         Command::When(flags) => when::run(&client, config, flags, json).await,
         Command::Cancel(flags) => cancel::run(&client, config, &flags, json).await,
         Command::Watch(flags) => watch::run(&client, config, &flags, json).await,
+        Command::Reserve(flags) => reserve::run(&client, config, flags, json).await,
+        Command::Reservations(flags) => reservations::run(&client, config, &flags, json).await,
+        Command::Withdraw(flags) => withdraw::run(&client, &flags, json).await,
         Command::Statement(flags) => statement::run(&client, config, &flags, json).await,
         Command::Mcp(flags) => crate::mcp::run(&client, config, &flags, json).await,
         // Both are answered before: neither needs a client.

@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use axum::http::HeaderMap;
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::Full;
-use hyper::{Method, Request, Response, Uri, header};
+use hyper::{Method, Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;
 use sha2::Sha256;
 use std::sync::Arc;
@@ -16,6 +16,55 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 /// The header that proves the sender: `sha256=` and the HMAC of the body in hexadecimal digits.
 const SIGNATURE: &str = "headroom-signature";
+/// Bytes of the longest code that an error shows of a refusal's body.
+const LONGEST_CODE: usize = 40;
+
+/// Why a message was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// The receiver answers no success.
+    #[error("it answers {status}{}", .code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default())]
+    Refused {
+        /// Its status.
+        status: StatusCode,
+        /// Its body, where it is a code such as Slack's `invalid_payload`. Other bodies may repeat the path of the URL, a secret.
+        code: Option<String>,
+    },
+    /// There is no answer.
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+impl From<String> for PostError {
+    fn from(why: String) -> Self {
+        Self::NoAnswer(why)
+    }
+}
+
+impl PostError {
+    fn refused(status: StatusCode, body: &[u8]) -> Self {
+        let is_code =
+            |text: &&str| text.len() <= LONGEST_CODE && text.bytes().all(|one| matches!(one, b'a'..=b'z' | b'_'));
+        let code = std::str::from_utf8(body).ok().map(str::trim).filter(|text| !text.is_empty()).filter(is_code);
+        Self::Refused { status, code: code.map(str::to_owned) }
+    }
+
+    /// The status of a receiver that refuses this message for good. Where the status speaks of the URL, of credentials or of the
+    /// moment, the same message may be taken later, and every other one is refused as well.
+    #[must_use]
+    pub fn refusal_for_good(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused { status, .. } if status.is_client_error() && !PASSING.contains(&status.as_u16()) => {
+                Some(*status)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Statuses (4xx) that do not speak of the message: of credentials (401, 403, 407), the URL (404, 405, 410, 421), the moment (408, 423, 425,
+/// 429), the protocol (426).
+const PASSING: [u16; 12] = [401, 403, 404, 405, 407, 408, 410, 421, 423, 425, 426, 429];
 
 /// The URL of a webhook, and the key that signs what goes there.
 #[derive(Clone)]
@@ -91,7 +140,7 @@ impl Webhook {
     ///
     /// # Errors
     /// The server does not answer, is not trusted, or answers no success.
-    pub async fn post(&self, body: Vec<u8>, more: HeaderMap) -> Result<Response<Bytes>, String> {
+    pub async fn post(&self, body: Vec<u8>, more: HeaderMap) -> Result<Response<Bytes>, PostError> {
         let port = self.url.port_u16().unwrap_or(if self.is_secure() { 443 } else { 80 });
         let host = self.url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let path = self.url.path_and_query().map_or("/", |path| path.as_str());
@@ -109,7 +158,7 @@ impl Webhook {
         request.headers_mut().extend(more);
         let stream = TcpStream::connect((host, port)).await.map_err(|fault| fault.to_string())?;
         let response = if self.is_secure() {
-            let tls = self.tls.clone().ok_or("the authorities to trust were not read")?;
+            let tls = self.tls.clone().ok_or_else(|| "the authorities to trust were not read".to_owned())?;
             let name = ServerName::try_from(host.to_owned()).map_err(|fault| fault.to_string())?;
             let stream = TlsConnector::from(tls).connect(name, stream).await;
             client::exchange(TokioIo::new(stream.map_err(|fault| untrusted(&fault))?), request).await?
@@ -117,7 +166,7 @@ impl Webhook {
             client::exchange(TokioIo::new(stream), request).await?
         };
         let status = response.status();
-        if status.is_success() { Ok(response) } else { Err(format!("it answers {status}")) }
+        if status.is_success() { Ok(response) } else { Err(PostError::refused(status, response.body())) }
     }
 }
 
@@ -142,6 +191,24 @@ mod tests {
         let expected = "sha256=b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7";
         assert_eq!(hook.signature(b"Hi There").as_deref(), Some(expected));
         assert_eq!(Webhook::unsigned("http://127.0.0.1:1/x").unwrap().signature(b"Hi There"), None);
+    }
+
+    #[test]
+    fn a_message_is_refused_for_good_by_what_is_wrong_with_it_and_not_by_the_url_or_the_moment() {
+        let of = |status: u16| PostError::refused(StatusCode::from_u16(status).unwrap(), b"invalid_payload\n");
+        let good: Vec<u16> = (100..600).filter(|status| of(*status).refusal_for_good().is_some()).collect();
+        for status in [400, 413, 415, 422] {
+            assert!(good.contains(&status), "{status}");
+        }
+        for status in [302, 401, 403, 404, 408, 410, 429, 500, 502, 503, 504] {
+            assert!(!good.contains(&status), "{status}");
+        }
+        assert_eq!(of(400).to_string(), "it answers 400 Bad Request (invalid_payload)");
+        for body in ["", "Cannot POST /services/T0/B0/secret", "{}"] {
+            let conflict = PostError::refused(StatusCode::CONFLICT, body.as_bytes());
+            assert_eq!(conflict.to_string(), "it answers 409 Conflict", "the path of the URL is a secret");
+        }
+        assert_eq!(PostError::from("no route".to_owned()).refusal_for_good(), None);
     }
 
     #[test]

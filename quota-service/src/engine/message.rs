@@ -4,7 +4,7 @@ use crate::config::WebhookFormat;
 use serde_json::{Value, json};
 use wire::{EventBody, EventKindBody, StartSpanBody};
 
-/// Nodes that a sentence names: chats refuse long messages, and a refused one would hold up those behind it.
+/// Nodes that a sentence names: chats refuse long messages.
 const NODES_NAMED: usize = 12;
 
 /// The body of an event.

@@ -4,10 +4,11 @@ use super::events::{Cursor, events_after};
 use super::message;
 use super::placed;
 use crate::config::{EventKinds, WebhookFormat};
+use crate::metrics;
 use crate::trace::{self, span};
 use axum::http::HeaderMap;
 use serving::standing::Standing;
-use serving::webhook::Webhook as Receiver;
+use serving::webhook::{PostError, Webhook as Receiver};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,15 +68,15 @@ impl Webhook {
         Ok(Self { receiver: self.receiver.trusting(prometheus::client_tls(ca_file)?), ..self })
     }
 
-    async fn send(&self, event: &EventBody) -> Result<(), String> {
+    async fn send(&self, event: &EventBody) -> Result<(), PostError> {
         let body = message::body(event, self.format);
         let mut headers = HeaderMap::new();
         trace::hand_on(&mut headers);
         self.receiver.post(body, headers).await.map(drop)
     }
 
-    /// Tries until it is taken.
-    async fn deliver(&self, event: &EventBody) {
+    /// Tries until it is taken, or refused for good: such a message would hold up all behind it.
+    async fn deliver(&self, pool: &PoolId, event: &EventBody) {
         let mut pause = PAUSE.0;
         let standing = Standing::new();
         loop {
@@ -91,9 +92,17 @@ impl Webhook {
                     return;
                 }
                 Ok(Err(why)) => why,
-                Err(_) => format!("no answer within {} s", TAKES_AT_MOST.as_secs()),
+                Err(_) => PostError::NoAnswer(format!("no answer within {} s", TAKES_AT_MOST.as_secs())),
             };
-            span.record("why", &why);
+            span.record("why", field::display(&why));
+            if let Some(status) = why.refusal_for_good() {
+                metrics::webhook_refused(pool, status.as_u16());
+                tracing::warn!(
+                    event = %event.id, kind = %event.kind, %pool, %why,
+                    "the webhook refuses the event for good: it is set aside, and the next one is sent; GET /v1/events has it"
+                );
+                return;
+            }
             if standing.begins("") {
                 tracing::warn!(event = %event.id, %why, "the webhook refuses the event: the service tries again until it is taken");
             }
@@ -135,7 +144,7 @@ async fn catch_up(store: &dyn Store, webhook: &Webhook, pool: &PoolId) -> Result
         let last = *last;
         for (at, event) in &events {
             if webhook.kinds.has(event.kind) {
-                webhook.deliver(event).await;
+                webhook.deliver(pool, event).await;
             }
             if at.seq > cursor.seq && cursor.seq > announced {
                 store.put_announced(id, cursor.seq).await?;
@@ -192,6 +201,7 @@ mod tests {
         let other_authority = hook(port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
         let other_name = hook(other_port).trusting(Some(&file)).unwrap().send(&event).await.unwrap_err();
         for refused in [other_server, other_authority, other_name] {
+            let refused = refused.to_string();
             assert!(refused.contains("the certificate of the server is not trusted"), "{refused}");
         }
         std::fs::write(&file, "nothing").unwrap();

@@ -38,7 +38,8 @@ pub async fn list(State(quotas): State<Arc<Quotas>>, Who(who): Who) -> Json<Pool
 }
 
 fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
-    let by_hours = |of: fn(&Answer) -> f64| pool.answers.iter().map(|one| (one.hours().to_string(), of(one))).collect();
+    let by_hours =
+        |of: &dyn Fn(&Answer) -> f64| pool.answers.iter().map(|one| (one.hours().to_string(), of(one))).collect();
     let tasks = pool.glance.tasks;
     let first = pool.answers.first();
     let made_of = pool.made_of.as_ref();
@@ -51,7 +52,7 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
         latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),
-        quota_gpus_by_hours: by_hours(|one| one.fresh.quota_gpus),
+        quota_gpus_by_hours: by_hours(&|one| one.fresh.quota_gpus),
         eta: first.map_or(1.0, |answer| answer.fresh.eta),
         computed_at: first.map(|answer| answer.fresh.computed_at.clone()),
         stage: first.map(|answer| stage(answer.computed_at, now).0.into()),
@@ -59,9 +60,9 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         valid_until: first.map(|answer| answer.fresh.valid_until.clone()),
         guarantee_rate: first.map(|answer| answer.fresh.guarantee_rate),
         idle_gpus: first.map(|answer| answer.fresh.idle_gpus),
-        spot_gpus_by_hours: by_hours(|one| one.held.spot.as_gpus()),
-        available_gpus_by_hours: by_hours(|one| one.held.available.as_gpus()),
-        demand_bound_gpus_by_hours: by_hours(|one| one.fresh.demand_bound_gpus),
+        spot_gpus_by_hours: by_hours(&|one| one.held.spot.as_gpus()),
+        available_gpus_by_hours: by_hours(&|one| one.amounts(now).available.as_gpus()),
+        demand_bound_gpus_by_hours: by_hours(&|one| one.fresh.demand_bound_gpus),
         hp_demand_gpus: made_of.and_then(|made_of| made_of.hp_demand).map(MilliGpus::as_gpus),
         forecast: made_of.map(|made_of| plan::pool_forecast(made_of)).unwrap_or_default(),
         outcomes_24h: pool.glance.outcomes_24h.iter().map(|(kind, n)| (kind.as_str().to_owned(), *n)).collect(),

@@ -100,10 +100,11 @@ const GAUGES: [(&str, &str); 56] = [
     ("headroom_cold_organizations", "Forecast organizations that are new to the model"),
 ];
 
-const COUNTERS: [(&str, &str); 17] = [
+const COUNTERS: [(&str, &str); 18] = [
     ("headroom_outcomes_total", "Guarantee periods that ended and were recorded by this service, by outcome"),
     ("headroom_evictions_total", "Runs of spot tasks that were cut, by cause: hp, reservation, node_failure, drain"),
     ("headroom_decisions_total", "Tasks that were submitted, and tasks that were started"),
+    ("headroom_webhook_refused_total", "Events that the webhook refused for good and that were set aside, by status"),
     ("headroom_preemption_cycles_total", "Tasks sent to rest after repeated evictions"),
     ("headroom_eta_moves_total", "Moves of eta, up and down"),
     ("headroom_http_answers_total", "Answers by route and status"),

@@ -134,6 +134,11 @@ pub fn outcome(outcome: &Outcome) {
     counter!("headroom_outcomes_total", &of_pool_and(&outcome.pool, "kind", &outcome.kind.as_str())).increment(1);
 }
 
+/// A message that the webhook refuses for good.
+pub fn webhook_refused(pool: &PoolId, status: u16) {
+    counter!("headroom_webhook_refused_total", &of_pool_and(pool, "status", &status)).increment(1);
+}
+
 /// Tasks that were submitted, or started.
 pub fn decided(pool: &PoolId, outcome: &'static str, count: u64) {
     counter!("headroom_decisions_total", &of_pool_and(pool, "outcome", &outcome)).increment(count);

@@ -47,7 +47,7 @@ pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSec
 
 fn describe_hours(id: &PoolId, answer: &Answer, now: UnixSeconds) {
     let labels = of_pool_and(id, "hours", &answer.hours());
-    gauge!("headroom_quota_gpus", &labels).set(answer.quota(now).as_gpus());
+    gauge!("headroom_quota_gpus", &labels).set(answer.amounts(now).quota.as_gpus());
     gauge!("headroom_used_gpus", &labels).set(answer.held.spot.as_gpus());
     gauge!("headroom_available_gpus", &labels).set(answer.held.available.as_gpus());
     gauge!("headroom_demand_bound_gpus", &labels).set(answer.fresh.demand_bound_gpus);

@@ -52,6 +52,9 @@ fn unread_responses_take_bounded_memory_and_end() {
 fn a_disk_that_is_full_and_has_room_again_loses_nothing_and_needs_no_restart() {
     for line in attack(&["full-disk", "--seconds", "8", "--cycles", "2"]).iter().filter(|line| was_run(line)) {
         assert_eq!(line["counts"]["times_full"], 2, "{line:#}");
+        for what in ["reservations_sold", "half_lives_acknowledged"] {
+            assert!(line["counts"][what].as_u64() > Some(10), "{what}: {line:#}");
+        }
     }
 }
 

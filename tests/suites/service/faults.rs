@@ -102,6 +102,8 @@ async fn a_quota_ages_from_fresh_over_stale_to_conservative(database: TestDataba
     let conservative = quota(&service, 4).await;
     assert_eq!((&conservative["stage"], number(&conservative["quota_gpus"])), (&"conservative".into(), 20.0));
     assert_eq!(number(&conservative["available_gpus"]), 0.0, "nothing new is admitted, nothing evicted");
+    let pools = service.get("/v1/pools").await.expect(200);
+    assert_eq!(pools["pools"][0]["available_gpus_by_hours"]["4"], 0.0, "{pools}");
     service.set_wall_back_s(3_600);
     assert_eq!(quota(&service, 4).await["stage"], "conservative", "a clock that jumped back makes nothing younger");
 }

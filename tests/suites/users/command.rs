@@ -10,7 +10,7 @@ pub(super) struct Served {
     pub service: Listening,
     _prepared: Prepared,
     pub admin: String,
-    read: String,
+    pub read: String,
 }
 
 impl Served {
@@ -39,11 +39,11 @@ impl Served {
         served
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Ran {
         self.run_as(&self.admin, arguments)
     }
 
-    fn run_as(&self, token: &str, arguments: &[&str]) -> Ran {
+    pub fn run_as(&self, token: &str, arguments: &[&str]) -> Ran {
         let api = format!("http://{}", self.service.address);
         let of = ["--api", &api, "--api-token-file", token];
         program("headroom", &[arguments, &of].concat())
@@ -53,7 +53,7 @@ impl Served {
         self.run(arguments).ok().stdout
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--json"]].concat()).json()
     }
 }

@@ -3,6 +3,7 @@
 mod command;
 mod mcp;
 mod python;
+mod reservations;
 mod shares;
 
 use std::path::PathBuf;

@@ -164,6 +164,74 @@ class Retries(unittest.TestCase):
         self.assertEqual(sent, ["Bearer first", "Bearer second"])
 
 
+RESERVATION = {
+    "id": 7,
+    "cluster": "earth",
+    "gpu_model": "A100",
+    "organization": "lab",
+    "gpus": 8,
+    "from": "2026-12-01T09:00:00Z",
+    "to": "2026-12-01T17:00:00Z",
+    "by": "desk",
+    "created_at": "2026-11-01T00:00:00Z",
+    "windows": [{"from": "2026-12-01T09:00:00Z", "to": "2026-12-01T17:00:00Z", "source": "forecast", "probability": 0.9}],
+}
+
+
+class Reservations(unittest.TestCase):
+    begin = datetime(2026, 12, 1, 9, tzinfo=timezone.utc)
+
+    def test_a_reservation_is_tried_sold_listed_and_withdrawn(self) -> None:
+        served = Served(
+            httpx.Response(200, json={**RESERVATION, "id": None}),
+            busy(),
+            httpx.Response(201, json=RESERVATION),
+            httpx.Response(200, json=RESERVATION),
+            httpx.Response(200, json={"reservations": [RESERVATION]}),
+            httpx.Response(204),
+        )
+        client = served.client(patience_s=60)
+        pool = client.pool("earth", "A100")
+        tried = pool.reserve(organization="lab", gpus=8, begin=self.begin, end="2026-12-01T17:00:00Z", dry_run=True)
+        self.assertEqual((tried.id, tried.windows[0].probability), (None, 0.9))
+        until = datetime(2027, 3, 1, tzinfo=timezone.utc)
+        sold = pool.reserve(
+            organization="lab", gpus=8, begin=self.begin, end="2026-12-01T17:00:00Z", days=("TU", "TH"), until=until
+        )
+        self.assertEqual((sold.id, sold.from_), (7, "2026-12-01T09:00:00Z"))
+        self.assertEqual(client.reservation(7), sold)
+        self.assertEqual(pool.reservations(past=True).reservations, [sold])
+        client.withdraw(7)
+        of = "cluster=earth&gpu_model=A100"
+        self.assertEqual(
+            [f"{one.method} {one.url.raw_path.decode()}" for one in served.requests],
+            ["POST /v1/reservations?dry_run=true"]
+            + ["POST /v1/reservations"] * 2
+            + ["GET /v1/reservations/7", f"GET /v1/reservations?{of}&past=true", "DELETE /v1/reservations/7"],
+        )
+        body = json.loads(served.requests[2].content)
+        self.assertEqual((body["from"], body["gpus"]), ("2026-12-01T09:00:00Z", 8))
+        self.assertEqual(body["repeats"], {"days": ["TU", "TH"], "until": "2027-03-01T00:00:00Z"})
+        self.assertNotIn("repeats", json.loads(served.requests[0].content))
+
+    def test_the_calendar_is_text_and_a_page_in_its_place_is_named(self) -> None:
+        calendar = httpx.Response(200, text="BEGIN:VCALENDAR\r\n", headers={"content-type": "text/calendar; charset=utf-8"})
+        served = Served(calendar, httpx.Response(200, text="<html>", headers={"content-type": "text/html"}), httpx.Response(204))
+        pool = served.client().pool("earth", "A100")
+        self.assertEqual(pool.reservations_ics(), "BEGIN:VCALENDAR\r\n")
+        with self.assertRaisesRegex(headroom.Foreign, "expected text/calendar, found text/html"):
+            pool.reservations_ics()
+        with self.assertRaisesRegex(headroom.Foreign, "expected dict"):
+            pool.reservations()
+
+    def test_times_without_a_zone_and_an_end_of_no_repetition_are_refused(self) -> None:
+        pool = Served().client().pool("earth", "A100")
+        with self.assertRaisesRegex(ValueError, "has no time zone"):
+            pool.reserve(organization="lab", gpus=8, begin=datetime(2026, 12, 1, 9), end="2026-12-01T17:00:00Z")
+        with self.assertRaisesRegex(ValueError, "name the days"):
+            pool.reserve(organization="lab", gpus=8, begin=self.begin, end=self.begin, until="2027-03-01T00:00:00Z")
+
+
 class Streams(unittest.TestCase):
     def test_a_quota_is_followed_by_its_tag_and_goes_on_after_a_failure(self) -> None:
         served = Served(

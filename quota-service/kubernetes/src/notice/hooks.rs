@@ -89,7 +89,8 @@ impl Hooks {
 async fn post(webhook: &Webhook, body: &Value) -> Result<(StatusCode, Value), String> {
     let body = body.to_string().into_bytes();
     let sent = tokio::time::timeout(ANSWERS_WITHIN, webhook.post(body, HeaderMap::new())).await;
-    let answer = sent.map_err(|_| format!("no answer within {} s", ANSWERS_WITHIN.as_secs()))??;
+    let answer = sent.map_err(|_| format!("no answer within {} s", ANSWERS_WITHIN.as_secs()))?;
+    let answer = answer.map_err(|fault| fault.to_string())?;
     Ok((answer.status(), serde_json::from_slice(answer.body()).unwrap_or_default()))
 }
 

@@ -1,5 +1,8 @@
 //! A database whose file system is full, and has room again.
 
+mod sales;
+
+use self::sales::Sales;
 use crate::http::{Client, Request};
 use crate::places::{Database, Folder, Postgres, Tmpfs, psql};
 use crate::random::Random;
@@ -83,6 +86,7 @@ fn site(options: &Options, database: &'static str) -> Outcome<Site> {
 #[derive(Default)]
 struct Ledger {
     tasks: Mutex<BTreeMap<String, bool>>,
+    sales: Sales,
 }
 
 impl Ledger {
@@ -111,6 +115,8 @@ fn one_cycle(
             let (stop, client) = (&stop, service.client(30));
             scope.spawn(move || write(client, &name, ledger, stop, report));
         }
+        let (stop_sales, client) = (&stop, service.client(30));
+        scope.spawn(move || ledger.sales.go_on(client, stop_sales, report));
         std::thread::sleep(Duration::from_secs(1));
         let recovered = fill_and_empty(service, disk, left_bytes, full_for, report);
         stop.store(true, Ordering::Relaxed);
@@ -162,14 +168,14 @@ fn write(mut client: Client, name: &str, ledger: &Ledger, stop: &AtomicBool, rep
     while !stop.load(Ordering::Relaxed) {
         number += 1;
         let id = format!("{name}-{number}");
-        if acknowledged(&mut client, &post_task(&padded(&id)), report) {
+        if acknowledged(&mut client, &post_task(&padded(&id)), report).is_some() {
             ledger.note(&id, false);
             open.push(id);
         }
         if open.len() > OPEN_TASKS {
             let id: String = open.remove(0);
             let delete = Request::new("DELETE", format!("/v1/tasks/{id}?{POOL}"));
-            if acknowledged(&mut client, &delete, report) {
+            if acknowledged(&mut client, &delete, report).is_some() {
                 ledger.note(&id, true);
             }
         }
@@ -184,29 +190,32 @@ fn padded(id: &str) -> Value {
     task
 }
 
-fn acknowledged(client: &mut Client, request: &Request, report: &Report) -> bool {
+/// The body of a success.
+fn acknowledged(client: &mut Client, request: &Request, report: &Report) -> Option<Value> {
     match client.send(request) {
         Ok(answer) if answer.is_success() => {
             report.count("acknowledged");
-            true
+            Some(answer.json())
         }
         Ok(answer) => {
             report.count("refused");
             report.count(&format!("status_{}", answer.status));
             if ![503, 507].contains(&answer.status) {
-                report.violation("a full disk is answered by 503 or 507", answer.summary());
+                let what = format!("{} {}: {}", request.method, request.target, answer.summary());
+                report.violation("a full disk is answered by 503 or 507", what);
             }
-            false
+            None
         }
         Err(fault) => {
             report.count("refused");
             report.violation("every request is answered", fault);
-            false
+            None
         }
     }
 }
 
 fn check(service: &Service, ledger: &Ledger, when: &str, report: &Report) -> Outcome<()> {
+    ledger.sales.check(service, when, report)?;
     let mut client = service.client(30);
     let all = ledger.all();
     report.figure("tasks_acknowledged", all.len());

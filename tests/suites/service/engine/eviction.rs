@@ -17,6 +17,7 @@ on_both_databases![
     events_go_on_behind_the_last_one_that_was_seen,
     the_webhook_receives_every_event_signed_once_it_answers,
     a_chat_gets_a_sentence_for_each_event_of_the_kinds_that_it_wants,
+    a_message_that_is_refused_for_good_is_set_aside_and_counted_and_the_next_ones_arrive,
     a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise,
     a_task_that_is_evicted_again_and_again_rests,
 ];
@@ -91,6 +92,19 @@ type Signed = (Option<String>, Vec<u8>);
 #[derive(Clone, Default)]
 struct Taken(Arc<Mutex<(bool, Vec<Signed>)>>);
 
+impl Taken {
+    /// Waits until so many bodies are there, for ten seconds at most.
+    async fn bodies(&self, count: usize) -> Vec<Value> {
+        for _ in 0..100 {
+            if self.0.lock().unwrap().1.len() >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        self.0.lock().unwrap().1.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect()
+    }
+}
+
 async fn hook() -> (Taken, String) {
     let taken = Taken::default();
     let seen = taken.clone();
@@ -155,6 +169,59 @@ async fn a_chat_gets_a_sentence_for_each_event_of_the_kinds_that_it_wants(databa
     let [(None, message)] = taken.as_slice() else { panic!("one, and unsigned: {taken:?}") };
     let message: Value = serde_json::from_slice(message).unwrap();
     assert!(message["text"].as_str().unwrap().contains(": spot is evicted for urgent on n0"), "{message}");
+}
+
+/// Refuses each message about the task `poison` with 400, and the first one about the task `slow` with 429.
+async fn picky_hook() -> (Taken, String) {
+    let taken = Taken::default();
+    let seen = taken.clone();
+    let take = move |body: Bytes| async move {
+        let mut seen = seen.0.lock().unwrap();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        if text.contains("poison") {
+            return (StatusCode::BAD_REQUEST, "invalid_payload");
+        }
+        if text.contains("slow") && !seen.0 {
+            seen.0 = true;
+            return (StatusCode::TOO_MANY_REQUESTS, "");
+        }
+        seen.1.push((None, body.to_vec()));
+        (StatusCode::NO_CONTENT, "")
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/hook", post(take))).await });
+    (taken, url)
+}
+
+/// The metrics of this process, from the first call on.
+fn metrics() -> String {
+    static RENDER: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>> = std::sync::OnceLock::new();
+    let install = || -> Box<dyn Fn() -> String + Send + Sync> {
+        let render = quota_service::metrics::install();
+        Box::new(move || render.render())
+    };
+    RENDER.get_or_init(install)()
+}
+
+async fn a_message_that_is_refused_for_good_is_set_aside_and_counted_and_the_next_ones_arrive(database: TestDatabase) {
+    let _ = metrics();
+    let (taken, url) = picky_hook().await;
+    let webhook = Webhook::unsigned(&url).unwrap().sending(WebhookFormat::Json, "started".parse().unwrap());
+    let store = serving(&database, 500).await.service.core.store.clone();
+    let service = TestService::start_with(store, end().plus_s(60), 10_000, Some(webhook)).await;
+    put_node(&service, "n0", false).await;
+    for task in ["first", "poison", "slow", "last"] {
+        let _ = submit(&service, &hp(task, 1.0, 1)).await;
+    }
+    let bodies = taken.bodies(3).await;
+    let tasks: Vec<&str> = bodies.iter().map(|body| body["task"].as_str().unwrap()).collect();
+    assert_eq!(tasks, ["first", "slow", "last"], "one that may be taken later is sent again before those behind it");
+    let metrics = metrics();
+    let counted = |line: &str| line.starts_with("headroom_webhook_refused_total{") && line.contains("status=\"400\"");
+    assert!(metrics.lines().any(counted), "{metrics}");
+    let kept = events(&service, Some("0.0"), 4).await;
+    assert!(kept.iter().any(|(_, event)| event["task"] == "poison"), "nothing is lost: {kept:?}");
 }
 
 async fn a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise(database: TestDatabase) {

@@ -84,6 +84,14 @@ class AsyncHeadroom:
         """Adds a node, or changes it."""
         return await self._answer(with_body("PUT", f"/v1/nodes/{part(id)}", models.NodeBody, node))
 
+    async def reservation(self, id: int) -> models.ReservationBody:  # noqa: A002: the name of the field
+        """A reservation with its next windows."""
+        return await self._answer(Call("GET", f"/v1/reservations/{id}", models.ReservationBody))
+
+    async def withdraw(self, id: int) -> None:  # noqa: A002: the name of the field
+        """Withdraws a reservation; quotas follow at once. A second withdrawal changes nothing."""
+        await self._answer(Call("DELETE", f"/v1/reservations/{id}", type(None)))
+
     async def runs(self, cluster: str) -> models.RunList:
         """The training runs of a cluster with their scores and promotions."""
         return await self._answer(Call("GET", "/v1/runs", models.RunList, {"cluster": cluster}))
@@ -332,6 +340,43 @@ class AsyncPool:
     async def shares(self) -> models.ShareList:
         """The organizations under fair shares of spot: the one that is served next first."""
         return await self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/shares", models.ShareList))
+
+    async def reserve(
+        self,
+        *,
+        organization: str,
+        gpus: float,
+        begin: datetime | str,
+        end: datetime | str,
+        days: Sequence[models.WeekdayBody] = (),
+        until: datetime | str | None = None,
+        dry_run: bool = False,
+    ) -> models.ReservationBody:
+        """Sells a window ahead: from `begin` on and before `end` the GPUs are for the HP tasks of one organization. With `days` it
+        repeats each week at the local time of the cluster, until `until`.
+
+        The same reservation again is answered as it is stored. With `dry_run` the windows have their probability, and nothing is stored.
+        """
+        call = _calls.reservation(
+            self.cluster,
+            self.gpu_model,
+            organization=organization,
+            gpus=gpus,
+            begin=begin,
+            end=end,
+            days=days,
+            until=until,
+            dry_run=dry_run,
+        )
+        return await self._client._answer(call)
+
+    async def reservations(self, past: bool = False) -> models.ReservationList:
+        """The reservations of the pool by number, each with its next windows; `past` ones, too."""
+        return await self._client._answer(self._paths.reservations(past))
+
+    async def reservations_ics(self, past: bool = False) -> str:
+        """The windows of the next 12 weeks as iCalendar (RFC 5545); `past` ones, too."""
+        return await self._client._answer(self._paths.reservations_ics(past))
 
     async def quotas(self, hours: int) -> AsyncIterator[models.QuotaAnswer]:
         """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.

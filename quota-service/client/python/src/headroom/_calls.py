@@ -44,6 +44,8 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     #: Seconds that the service holds the request.
     held_s: float = 0.0
+    #: Media type of an answer that is text; without one it is JSON.
+    media_type: str | None = None
 
 
 def part(name: str) -> str:
@@ -140,6 +142,13 @@ class Paths:
         held = {**call.query, "wait": f"{HELD_S}s"}
         return replace(call, query=held, headers={"if-none-match": etag}, held_s=HELD_S)
 
+    def reservations(self, past: bool) -> Call[models.ReservationList]:
+        return self.get("/v1/reservations", models.ReservationList, past="true" if past else None)
+
+    def reservations_ics(self, past: bool) -> Call[str]:
+        call = self.get("/v1/reservations.ics", str, past="true" if past else None)
+        return replace(call, media_type="text/calendar")
+
     def state(
         self,
         capacity_gpus: float,
@@ -156,6 +165,35 @@ class Paths:
             as_of=text_of(as_of),
         )
         return with_body("PUT", f"/v1/pools/{self.id}/state", models.PoolStateReceipt, body)
+
+
+def reservation(
+    cluster: str,
+    gpu_model: str,
+    *,
+    organization: str,
+    gpus: float,
+    begin: datetime | str,
+    end: datetime | str,
+    days: Sequence[models.WeekdayBody],
+    until: datetime | str | None,
+    dry_run: bool,
+) -> Call[models.ReservationBody]:
+    """A window, or one on each of these days."""
+    if until is not None and not days:
+        raise ValueError("until ends a repetition: name the days on which the window repeats")
+    repeats = models.RepeatsBody(days=list(days), until=None if until is None else text_of(until)) if days else None
+    body = models.ReservationRequest(
+        cluster=cluster,
+        gpu_model=gpu_model,
+        organization=organization,
+        gpus=gpus,
+        from_=text_of(begin),
+        to=text_of(end),
+        repeats=repeats,
+    )
+    call = with_body("POST", "/v1/reservations", models.ReservationBody, body)
+    return replace(call, query={"dry_run": "true"}) if dry_run else call
 
 
 def outcomes(batch: Sequence[models.OutcomeBody]) -> Call[models.OutcomeReceipt]:
@@ -178,9 +216,21 @@ def read(call: Call[T], response: httpx.Response) -> T:
     if not response.is_success:
         raise fault_of(response)
     try:
-        return decode(call.kind, response.json())
+        return decode(call.kind, body_of(call, response))
     except (Malformed, ValueError, RecursionError) as fault:
         raise foreign(response, fault) from fault
+
+
+def body_of(call: Call[T], response: httpx.Response) -> Any:
+    """The body of a success: JSON, text where the call names its media type, or none."""
+    if response.status_code == 204:
+        return None
+    if call.media_type is None:
+        return response.json()
+    found = response.headers.get("content-type", "nothing")
+    if not found.startswith(call.media_type):
+        raise Malformed(f"expected {call.media_type}, found {found}")
+    return response.text
 
 
 def foreign(response: httpx.Response, fault: object) -> Foreign:

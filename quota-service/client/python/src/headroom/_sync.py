@@ -84,6 +84,14 @@ class Headroom:
         """Adds a node, or changes it."""
         return self._answer(with_body("PUT", f"/v1/nodes/{part(id)}", models.NodeBody, node))
 
+    def reservation(self, id: int) -> models.ReservationBody:  # noqa: A002: the name of the field
+        """A reservation with its next windows."""
+        return self._answer(Call("GET", f"/v1/reservations/{id}", models.ReservationBody))
+
+    def withdraw(self, id: int) -> None:  # noqa: A002: the name of the field
+        """Withdraws a reservation; quotas follow at once. A second withdrawal changes nothing."""
+        self._answer(Call("DELETE", f"/v1/reservations/{id}", type(None)))
+
     def runs(self, cluster: str) -> models.RunList:
         """The training runs of a cluster with their scores and promotions."""
         return self._answer(Call("GET", "/v1/runs", models.RunList, {"cluster": cluster}))
@@ -332,6 +340,43 @@ class Pool:
     def shares(self) -> models.ShareList:
         """The organizations under fair shares of spot: the one that is served next first."""
         return self._client._answer(Call("GET", f"/v1/pools/{self._paths.id}/shares", models.ShareList))
+
+    def reserve(
+        self,
+        *,
+        organization: str,
+        gpus: float,
+        begin: datetime | str,
+        end: datetime | str,
+        days: Sequence[models.WeekdayBody] = (),
+        until: datetime | str | None = None,
+        dry_run: bool = False,
+    ) -> models.ReservationBody:
+        """Sells a window ahead: from `begin` on and before `end` the GPUs are for the HP tasks of one organization. With `days` it
+        repeats each week at the local time of the cluster, until `until`.
+
+        The same reservation again is answered as it is stored. With `dry_run` the windows have their probability, and nothing is stored.
+        """
+        call = _calls.reservation(
+            self.cluster,
+            self.gpu_model,
+            organization=organization,
+            gpus=gpus,
+            begin=begin,
+            end=end,
+            days=days,
+            until=until,
+            dry_run=dry_run,
+        )
+        return self._client._answer(call)
+
+    def reservations(self, past: bool = False) -> models.ReservationList:
+        """The reservations of the pool by number, each with its next windows; `past` ones, too."""
+        return self._client._answer(self._paths.reservations(past))
+
+    def reservations_ics(self, past: bool = False) -> str:
+        """The windows of the next 12 weeks as iCalendar (RFC 5545); `past` ones, too."""
+        return self._client._answer(self._paths.reservations_ics(past))
 
     def quotas(self, hours: int) -> Iterator[models.QuotaAnswer]:
         """The quota, and each new one as soon as there is one. The service holds a request whose answer has not changed.

@@ -74,6 +74,7 @@ __all__ = [
     "PriceBody",
     "PriceList",
     "PriceQuestion",
+    "ProbabilitySourceBody",
     "Problem",
     "PromiseBody",
     "PromiseCountsBody",
@@ -89,7 +90,12 @@ __all__ = [
     "QuotaHistory",
     "QuotaRecord",
     "ReasonBody",
+    "RepeatsBody",
+    "ReservationBody",
+    "ReservationList",
+    "ReservationRequest",
     "ReservationsBody",
+    "ReservedWindowBody",
     "RunBody",
     "RunList",
     "ScoreBody",
@@ -132,6 +138,7 @@ __all__ = [
     "UsageReceipt",
     "UsageRowBody",
     "VictimsBody",
+    "WeekdayBody",
     "WhatIfAnswer",
     "WhatIfSide",
 ]
@@ -180,6 +187,10 @@ PlacedByBody = Literal["headroom", "external"]
 """The side that places the tasks of a pool."""
 
 
+ProbabilitySourceBody = Literal["forecast", "history", "unknown"]
+"""Source of the probability of a reserved window."""
+
+
 PromiseKindBody = Literal["kept", "peak"]
 """The event whose probability is the guarantee rate."""
 
@@ -202,6 +213,10 @@ TaskClassBody = Literal["hp", "spot"]
 
 TaskStatusBody = Literal["waiting", "running", "finished", "deleted"]
 """The status of a task."""
+
+
+WeekdayBody = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
+"""A day of the week, in the time zone of the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1900,6 +1915,96 @@ class ReasonBody:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RepeatsBody:
+    """Weekly repetition of a window, at the local time of the cluster."""
+
+    days: list[WeekdayBody]
+    """Days on which a window begins, the day of `from` among them."""
+
+    until: str | None = None
+    """No window begins then or later, RFC 3339; absent for ever."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservationBody:
+    """A stored reservation."""
+
+    by: str
+    """The name of a token, or another actor."""
+
+    cluster: str
+    """The cluster."""
+
+    created_at: str
+    """When it was created, RFC 3339."""
+
+    from_: str = field(metadata={"json": "from"})
+    """Begin of the first window, RFC 3339."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    gpus: float
+    """GPUs of each window."""
+
+    organization: str
+    """The organization that gets the GPUs."""
+
+    to: str
+    """End of the first window, RFC 3339."""
+
+    windows: list[ReservedWindowBody]
+    """The next windows, the one that is open included, at most eight."""
+
+    id: int | None = None
+    """Its number; null for one that was only tried."""
+
+    repeats: RepeatsBody | None = None
+    """Weekly repetition; null for a single window."""
+
+    withdrawn_at: str | None = None
+    """When it was withdrawn; null while it is not."""
+
+    withdrawn_by: str | None = None
+    """The actor who withdrew it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservationList:
+    """`GET /v1/reservations`, by number."""
+
+    reservations: list[ReservationBody]
+    """The reservations, by number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservationRequest:
+    """`POST /v1/reservations`: from `from` on and before `to`, GPUs of the pool are for the HP tasks of one
+    organization."""
+
+    cluster: str
+    """The cluster."""
+
+    from_: str = field(metadata={"json": "from"})
+    """Begin of the first window, RFC 3339."""
+
+    gpu_model: str
+    """The GPU model."""
+
+    gpus: float
+    """GPUs of each window."""
+
+    organization: str
+    """The organization that gets the GPUs."""
+
+    to: str
+    """End of the first window, RFC 3339; after `from`, at most 366 days, or 24 hours where it repeats."""
+
+    repeats: RepeatsBody | None = None
+    """Weekly repetition; absent for a single window."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReservationsBody:
     """Reservations for waiting tasks. An absent value is that of the policy."""
 
@@ -1917,6 +2022,27 @@ class ReservationsBody:
 
     spot_heads: int | None = None
     """The same for spot; 0 in `gfs`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedWindowBody:
+    """A window of a reservation, with the probability that its GPUs are there."""
+
+    from_: str = field(metadata={"json": "from"})
+    """Its begin, RFC 3339."""
+
+    source: ProbabilitySourceBody
+    """Source of the probability."""
+
+    to: str
+    """Its end, RFC 3339."""
+
+    probability: float | None = None
+    """Probability that the HP demand of others leaves the GPUs during the whole window; null where nothing says
+    so."""
+
+    weeks: int | None = None
+    """Measured weeks behind the probability, where it is one of history."""
 
 
 @dataclass(frozen=True, kw_only=True)
