@@ -186,12 +186,7 @@ impl fmt::Display for Reason {
             Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
             Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
-            Self::UsageIncomplete { missing, organizations, hour } => write!(
-                f,
-                "{missing} of {} have not reported the hour from {hour}, zeros included: the last known demand of each \
-                 stands for it",
-                vocab::count(*organizations, "organization")
-            ),
+            Self::UsageIncomplete { missing, organizations: all, hour } => partly(f, *missing, *all, *hour),
             Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,
@@ -218,6 +213,14 @@ impl fmt::Display for Reason {
             }
         }
     }
+}
+
+fn partly(f: &mut fmt::Formatter<'_>, missing: usize, organizations: usize, hour: UnixSeconds) -> fmt::Result {
+    let all = vocab::count(organizations, "organization");
+    write!(
+        f,
+        "{missing} of {all} have not reported the hour from {hour}, zeros included: the last known demand of each stands for it"
+    )
 }
 
 fn cold_start(organizations: usize) -> String {

@@ -1,9 +1,9 @@
-//! What a long period between renewals costs.
+//! The cost of a long period between renewals.
 
 use placement::staleness::{STALE_S, VALID_S};
 
-/// What quotas lose in each period between two renewals; `None` where each is renewed while it is fresh. Limits of age do not
-/// follow the period: demand that was not looked at for so long may have risen, and connectors age quotas alike.
+/// The cost of a period between two renewals, as a sentence; `None` where quotas are renewed while they are fresh. Limits of age do not
+/// follow the period: demand that was not read for so long may have risen, and connectors age quotas alike.
 pub fn aged_between_renewals(refresh_s: u64) -> Option<String> {
     let (fresh_s, held_after_s) = (VALID_S.unsigned_abs(), (VALID_S + STALE_S).unsigned_abs());
     if refresh_s <= fresh_s {
