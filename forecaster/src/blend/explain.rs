@@ -48,13 +48,13 @@ impl Blend {
     /// A window is of another length, its series unknown, or there is none to compare with.
     pub fn explain(&self, window: &Window<'_>, others: &[Window<'_>]) -> Result<Explanation, PredictError> {
         let forecast = self.predict(std::slice::from_ref(window))?.remove(0);
-        let (own, scales) = self.rows(std::slice::from_ref(window))?;
+        let (own, anchors) = self.rows(std::slice::from_ref(window))?;
         let (rows, _) = self.rows(others)?;
         if rows.is_empty() {
             return Err(PredictError::OtherLookback { have: 0, need: self.lookback_hours });
         }
         let predicted = self.coalitions(&own, &rows);
-        let scale_gpus = scales[0].scale_gpus;
+        let scale_gpus = anchors[0].scale_gpus;
         let steps = (0..self.horizon.steps()).map(|step| taken_apart(&predicted, step, scale_gpus)).collect();
         Ok(Explanation { forecast, last_gpus: window.last_gpus(), steps })
     }

@@ -132,9 +132,9 @@ impl Blend {
     }
 
     /// Features of all windows, row by row, and what turns answers into GPUs.
-    fn rows<'a>(&self, windows: &[Window<'a>]) -> Result<(Vec<f32>, Vec<Scale<'a>>), PredictError> {
+    fn rows<'a>(&self, windows: &[Window<'a>]) -> Result<(Vec<f32>, Vec<Anchor<'a>>), PredictError> {
         let mut rows = Vec::with_capacity(windows.len() * self.features.count());
-        let mut scales = Vec::with_capacity(windows.len());
+        let mut anchors = Vec::with_capacity(windows.len());
         let mut known = Known { series: &self.series, rest: None };
         for window in windows {
             let (place, scale_gpus) = known.find(window.series).unwrap_or_else(|| self.stand_in(window));
@@ -143,9 +143,9 @@ impl Blend {
                 return Err(PredictError::OtherLookback { have, need: self.lookback_hours });
             }
             self.features.append(window, scale_gpus, place, &mut rows);
-            scales.push(Scale { window: *window, last_gpus: window.last_gpus(), scale_gpus });
+            anchors.push(Anchor { window: *window, last_gpus: window.last_gpus(), scale_gpus });
         }
-        Ok((rows, scales))
+        Ok((rows, anchors))
     }
 }
 
@@ -168,13 +168,13 @@ impl Known<'_> {
 }
 
 /// A window with its newest value, and the deviation of its series.
-struct Scale<'a> {
+struct Anchor<'a> {
     window: Window<'a>,
     last_gpus: f64,
     scale_gpus: f64,
 }
 
-impl Scale<'_> {
+impl Anchor<'_> {
     /// A step in GPUs; quantiles that cross are drawn together.
     fn step(&self, predicted: [f64; OUTPUTS]) -> StepForecast {
         let gpus = |number: usize| (self.last_gpus + predicted[number] * self.scale_gpus).max(0.0);
@@ -220,11 +220,11 @@ impl Predict for Blend {
 impl Blend {
     /// The forecasts of a few windows.
     fn of_block(&self, windows: &[Window<'_>]) -> Result<Vec<DemandForecast>, PredictError> {
-        let (rows, scales) = self.rows(windows)?;
+        let (rows, anchors) = self.rows(windows)?;
         let mut forecasts = Vec::with_capacity(windows.len());
         self.say(&rows).each_row(|row, steps| {
-            let Scale { window, .. } = &scales[row];
-            let steps = steps.iter().map(|step| scales[row].step(*step)).collect();
+            let Anchor { window, .. } = &anchors[row];
+            let steps = steps.iter().map(|step| anchors[row].step(*step)).collect();
             forecasts.push(DemandForecast::new(window.series.clone(), window.issue, ForecastOrigin::Model, steps));
         });
         Ok(forecasts.into_iter().collect::<Result<_, _>>()?)
