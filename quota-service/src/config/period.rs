@@ -4,6 +4,7 @@ use placement::staleness::{STALE_S, VALID_S};
 
 /// The cost of a period between two renewals, as a sentence; `None` where quotas are renewed while they are fresh. Limits of age do not
 /// follow the period: demand that was not read for so long may have risen, and connectors age quotas alike.
+#[must_use]
 pub fn aged_between_renewals(refresh_s: u64) -> Option<String> {
     let (fresh_s, held_after_s) = (VALID_S.unsigned_abs(), (VALID_S + STALE_S).unsigned_abs());
     if refresh_s <= fresh_s {
