@@ -27,9 +27,11 @@ async fn numbers_that_no_database_holds_are_refused_where_they_come_in(database:
         let refused = service.put("/v1/nodes/n1", &node).await.expect(400);
         assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"), "{value}: {refused}");
     }
-    // Pods that ask for no GPU take none of the pool's, but each takes a place.
-    let refused = service.post("/v1/tasks", &hp("t", 0.0, 16_385)).await.expect(400);
-    assert_eq!(refused["errors"][0]["pointer"], "/pods", "{refused}");
+    // Pods of a thousandth of a GPU take little of the pool's, but each takes a place.
+    for (gpus_per_pod, pods, pointer) in [(0.001, 16_385, "/pods"), (0.0, 1, "/gpus_per_pod")] {
+        let refused = service.post("/v1/tasks", &hp("t", gpus_per_pod, pods)).await.expect(400);
+        assert_eq!(refused["errors"][0]["pointer"], pointer, "{refused}");
+    }
     for speeds in [json!([1e308, 1e308]), json!([1, 1e9])] {
         let mut task = spot("t", 1.0, 2, None);
         task["elastic"] = json!({ "min_pods": 1, "speeds": speeds });
