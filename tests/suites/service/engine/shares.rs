@@ -5,6 +5,7 @@ use tests::on_both_databases;
 
 on_both_databases![
     organizations_stand_by_level_and_one_above_its_share_learns_who_is_below,
+    reads_of_standings_change_no_decision,
     a_pool_without_shares_says_so,
 ];
 
@@ -62,4 +63,38 @@ async fn a_pool_without_shares_says_so(database: TestDatabase) {
     let answer = service.get(SHARES).await.expect(200);
     assert_eq!((&answer["half_life_hours"], &answer["organizations"]), (&Value::Null, &json!([])));
     assert_eq!(service.get("/v1/pools/demo:B200/shares").await.expect(404)["code"], "no-nodes");
+}
+
+async fn reads_of_standings_change_no_decision(database: TestDatabase) {
+    let service = placing(&database, 3).await;
+    let mut settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
+    settings["shares"] = json!({ "half_life_hours": 1, "weights": { "org-002": 2 } });
+    let _ = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(200);
+    let (mut seed, mut above) = (5_u64, 0);
+    let mut draw = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    for number in 0..120 {
+        service.pass_s(draw(900) as i64);
+        let body =
+            at_will(&format!("task-{number}"), &format!("org-00{}", draw(3)), [1.0, 2.0, 8.0][draw(3) as usize], 1);
+        let running = snapshot(&service).await["running"].clone();
+        let running = running.as_array().unwrap();
+        let (ends, which) = (draw(5) < 2, draw(1_000) as usize);
+        match running.get(which % running.len().max(1)).filter(|_| ends) {
+            Some(run) => {
+                let id = run["request"]["task"].as_str().unwrap();
+                let _ = tell(&service, id, "finish").await.expect(200);
+            }
+            None => above += u32::from(submit(&service, &body).await["detail"]["waits"]["code"] == "above_fair_share"),
+        }
+        // The pool has decided at this moment: what is read of it leaves it as it is.
+        let decided = snapshot(&service).await;
+        for _ in 0..2 {
+            let _ = service.get(SHARES).await.expect(200);
+        }
+        assert_eq!(snapshot(&service).await, decided, "after step {number}");
+    }
+    assert!(above > 0, "some organization waited for its share");
 }
