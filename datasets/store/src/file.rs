@@ -2,12 +2,18 @@
 
 use crate::StoreError;
 use std::fs::{File, Metadata};
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// First bytes of every SQLite database.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
+
+/// Files whose first bytes were read, by device and inode. They stay open until the process ends: to close any descriptor of a
+/// file gives up all locks that the process holds on it (fcntl), those of SQLite, too. Without them another program that
+/// closes the database takes its write-ahead log away, with what was acknowledged since.
+static OPEN: Mutex<Vec<((u64, u64), File)>> = Mutex::new(Vec::new());
 
 /// A database file as it was opened.
 #[derive(Debug)]
@@ -36,9 +42,7 @@ impl DatabaseFile {
     /// As [`check`](Self::check), and checks its first bytes.
     pub fn check_header(&self) -> Result<(), StoreError> {
         self.check()?;
-        let mut header = [0; HEADER.len()];
-        let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut header));
-        read.map_err(|fault| self.lost(&format!("it cannot be read: {fault}")))?;
+        let header = first_bytes(&self.path).map_err(|fault| self.lost(&format!("it cannot be read: {fault}")))?;
         if header == *HEADER { Ok(()) } else { Err(self.lost("its header is not that of an SQLite database")) }
     }
 
@@ -55,4 +59,20 @@ impl DatabaseFile {
     fn lost(&self, reason: &str) -> StoreError {
         StoreError::Lost { path: self.path.display().to_string(), reason: reason.to_owned() }
     }
+}
+
+/// The first bytes of a database file, read without giving up the locks of SQLite.
+fn first_bytes(path: &Path) -> io::Result<[u8; HEADER.len()]> {
+    let place = |known: Metadata| (known.dev(), known.ino());
+    let wanted = place(path.metadata()?);
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if open.iter().all(|(known, _)| *known != wanted) {
+        let file = File::open(path)?;
+        // Where another file has taken the place just now it is kept, too, and the next check finds it.
+        open.push((place(file.metadata()?), file));
+    }
+    let (_, file) = open.iter().find(|(known, _)| *known == wanted).ok_or(io::ErrorKind::NotFound)?;
+    let mut header = [0; HEADER.len()];
+    file.read_exact_at(&mut header, 0)?;
+    Ok(header)
 }

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -165,4 +166,31 @@ async fn a_database_file_whose_first_bytes_were_overwritten_proves_no_write() {
     for fault in [store.prove_write().await.unwrap_err(), store.proved_writes().await.unwrap_err()] {
         assert!(matches!(&fault, StoreError::Lost { reason, .. } if reason.contains("its header")), "{fault}");
     }
+}
+
+/// Locks that this process holds on a file.
+fn locks_held(file: &Path) -> Vec<String> {
+    let inode = format!(":{}", file.metadata().unwrap().ino());
+    let own = std::process::id().to_string();
+    let is_held = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.contains(&own.as_str()) && words.iter().any(|word| word.ends_with(&inode))
+    };
+    let all = fs::read_to_string("/proc/locks").unwrap();
+    all.lines().filter(is_held).map(|line| line.split_once(':').unwrap().1.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_proof_of_writes_keeps_the_locks_on_the_database_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let file = folder.path().join("headroom.db");
+    let before = locks_held(&file);
+    assert!(!before.is_empty(), "without a lock another program that closes the database takes its write-ahead log away");
+    for _ in 0..3 {
+        store.prove_write().await.unwrap();
+        store.proved_writes().await.unwrap();
+        assert_eq!(locks_held(&file), before);
+    }
+    store.close().await;
 }
