@@ -183,8 +183,11 @@ impl Leases {
         // 3. Who holds the rest.
         self.watch(&records);
         // One that was given back has no holder, and nothing is forwarded to whom it was.
-        let others =
-            records.into_values().filter(|record| !record.released && !led.contains_key(&record.lease.cluster));
+        // Nor has one that stands under this name from before its start, and cannot be taken yet.
+        let leads = |record: &LeaseRecord| {
+            !record.released && record.holder != self.name && !led.contains_key(&record.lease.cluster)
+        };
+        let others = records.into_values().filter(leads);
         let leader =
             |record: LeaseRecord| (record.lease.cluster, Leader { holder: record.holder, address: record.address });
         self.others.store(Arc::new(others.map(leader).collect()));

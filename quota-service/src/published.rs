@@ -4,6 +4,7 @@ use crate::engine::TaskCounts;
 use crate::plan::{self, Held, PoolQuota};
 use axum::body::Bytes;
 use axum::http::HeaderValue;
+use placement::Limit;
 use placement::staleness::{Answered, Stage, answered, stage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -118,6 +119,14 @@ impl PublishedPool {
         }
     }
 
+    /// The limits of the tasks that are placed here, f · η: that promises fit into what is idle, placement sees for itself. `None`
+    /// where no quota was computed since the start.
+    #[must_use]
+    pub fn limits(&self) -> Option<Vec<Limit>> {
+        let limit = |quota: &placement::Quota| Limit { hours: quota.hours, quota: quota.scaled_inventory };
+        Some(self.made_of.as_ref()?.quotas.iter().map(limit).collect())
+    }
+
     /// Whether it has answers of before the start alone, and no renewal has been tried since.
     #[must_use]
     pub const fn awaits_renewal(&self) -> bool {
@@ -216,6 +225,14 @@ impl Published {
     #[must_use]
     pub fn pool(&self, cluster: &str, gpu_model: &str) -> Option<&Arc<PublishedPool>> {
         self.pools.get(cluster)?.get(gpu_model)
+    }
+
+    /// The limits that a pool has at this time, where its quotas may be used.
+    #[must_use]
+    pub fn limits(&self, id: &PoolId, now: UnixSeconds) -> Option<Vec<Limit>> {
+        let pool = self.pool(id.cluster.as_str(), id.gpu_model.as_str())?;
+        let computed_at = pool.answers.first()?.computed_at;
+        pool.limits().filter(|_| stage(computed_at, now).0 != Stage::Conservative)
     }
 
     pub fn pools(&self) -> impl Iterator<Item = &Arc<PublishedPool>> {

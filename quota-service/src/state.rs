@@ -78,7 +78,7 @@ impl AppState {
         });
         let core = Arc::new(Core::new(store, clock, config, leases));
         let quotas = Arc::new(Quotas::new(core.clone()));
-        let engine = Arc::new(Engine::new(core.clone(), webhook));
+        let engine = Arc::new(Engine::new(core.clone(), quotas.clone(), webhook));
         let renewals = Arc::new(Renewals::new(core.clone(), quotas.clone(), engine.clone()));
         let start_times = Arc::new(StartTimes::new(core.clone(), engine.clone()));
         let access = Arc::new(Access::new(core.clone()));

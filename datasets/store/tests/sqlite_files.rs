@@ -186,7 +186,10 @@ async fn a_proof_of_writes_keeps_the_locks_on_the_database_file() {
     let store = open(folder.path()).await;
     let file = folder.path().join("headroom.db");
     let before = locks_held(&file);
-    assert!(!before.is_empty(), "without a lock another program that closes the database takes its write-ahead log away");
+    assert!(
+        !before.is_empty(),
+        "without a lock another program that closes the database takes its write-ahead log away"
+    );
     for _ in 0..3 {
         store.prove_write().await.unwrap();
         store.proved_writes().await.unwrap();

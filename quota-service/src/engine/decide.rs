@@ -8,8 +8,8 @@ use super::tally::Tally;
 use super::turn::{Before, Draft};
 use super::views;
 use accounts::Accounts;
-use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
+use placement::{Decision, Limit};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AuditRecord, PoolPlacement, TaskRecord, TaskStatus};
 use vocab::{Node, NodeId, PlacedBy, PoolId, TaskId, UnixSeconds};
@@ -34,9 +34,10 @@ pub struct TurnContext<'a> {
 }
 
 impl TurnContext<'_> {
-    /// Answers call by call, each on the pool as the calls before have left it.
-    pub fn answer_all(&mut self, queued: &mut [Queued]) {
+    /// Answers call by call, each on the pool as the calls before have left it. A pool that has just been read begins with `limits`.
+    pub fn answer_all(&mut self, queued: &mut [Queued], limits: Option<Vec<Limit>>) {
         self.take_in_nodes(queued);
+        self.begin_with(limits);
         for Queued { message, audit } in queued {
             self.answer(message, audit.as_ref());
         }
@@ -117,7 +118,7 @@ impl TurnContext<'_> {
         }
     }
 
-    fn done(&mut self, command: &Command) -> Result<(), placement::pool::Fault> {
+    pub(super) fn done(&mut self, command: &Command) -> Result<(), placement::pool::Fault> {
         self.state.follow(self.now, command);
         self.command(command).map(drop)
     }

@@ -5,6 +5,7 @@ mod call;
 mod decide;
 mod error;
 mod events;
+mod limits;
 mod message;
 mod reads;
 mod record;
@@ -29,6 +30,7 @@ pub use views::{NodeUse, Shares, TaskCounts, TaskQuery};
 pub use webhook::Webhook;
 
 use crate::core::Core;
+use crate::quotas::Quotas;
 use crate::trace::span;
 use call::{Queued, ReadState, Reply};
 use placement::power::{NodePower, PowerError, PowerTable};
@@ -54,6 +56,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// Parts that all writers share.
 struct Shared {
     core: Arc<Core>,
+    /// What is served now: the limits that a pool begins with.
+    quotas: Arc<Quotas>,
     webhook: Option<Webhook>,
     power: PowerTable,
 }
@@ -75,13 +79,13 @@ pub struct Engine {
 
 impl Engine {
     #[must_use]
-    pub fn new(core: Arc<Core>, webhook: Option<Webhook>) -> Self {
+    pub fn new(core: Arc<Core>, quotas: Arc<Quotas>, webhook: Option<Webhook>) -> Self {
         // The program has checked the file at its start, but it may be another one now.
         let power = core.config.power().unwrap_or_else(|why| {
             tracing::error!(why, "power_file cannot be read again: the built-in power of GPU models is used");
             PowerTable::default()
         });
-        let shared = Shared { core, webhook, power };
+        let shared = Shared { core, quotas, webhook, power };
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }
 

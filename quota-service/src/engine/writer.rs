@@ -174,7 +174,9 @@ impl Writer {
         // 2. Decide.
         let mut context =
             TurnContext { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, reads };
-        catch_unwind(AssertUnwindSafe(|| context.answer_all(queued))).map_err(|panic| TurnFault::of(panic.as_ref()))?;
+        let limits = if is_new { self.shared.quotas.published.load().limits(&self.pool, now) } else { None };
+        catch_unwind(AssertUnwindSafe(|| context.answer_all(queued, limits)))
+            .map_err(|panic| TurnFault::of(panic.as_ref()))?;
         let TurnContext { tally, draft, .. } = context;
         let (turn, facts) = draft.finish();
         // 3. Write.
@@ -230,6 +232,7 @@ impl TurnFault {
         match self {
             Self::Panicked(_) => EngineError::Broken { detail },
             Self::Store(fault) if fault.is_of_content() => EngineError::Refused { detail },
+            Self::Store(StoreError::Full { reason }) => EngineError::Store(StoreError::Full { reason: reason.clone() }),
             Self::Store(_) => EngineError::Unavailable { detail },
         }
     }

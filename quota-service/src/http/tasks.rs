@@ -8,7 +8,6 @@ use crate::core::Core;
 use crate::engine::{Decided, EngineError, Explain, ListTasks, Order, TaskCall, TaskPage, TaskQuery, answer};
 use crate::placed_by::{self, Decision};
 use crate::refresh::Renewals;
-use crate::refresh::limits;
 use crate::start_times::StartTimes;
 use axum::Json;
 use axum::extract::State;
@@ -73,7 +72,7 @@ async fn asked(
     Ok(Json(task_names::shown(&who.0, answer(pool, &decided))))
 }
 
-/// Starts the writer of a pool, where it does not run: the first task of a pool meets the quotas that were computed before it came.
+/// Starts the writer of a pool, where it does not run.
 pub(super) async fn begun(renewals: &Renewals, pool: &PoolId) -> Result<(), EngineError> {
     if !renewals.engine.is_running(pool) {
         match renewals.engine.ask(pool, Order::Pass).await {
@@ -83,7 +82,6 @@ pub(super) async fn begun(renewals: &Renewals, pool: &PoolId) -> Result<(), Engi
             }
             passed => passed?,
         }
-        limits::push_to(renewals, pool).await;
     }
     Ok(())
 }

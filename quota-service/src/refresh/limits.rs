@@ -3,24 +3,14 @@
 use crate::engine::{EngineError, Order};
 use crate::published::PublishedPool;
 use crate::refresh::Renewals;
-use placement::Limit;
 use placement::staleness::{Stage, stage};
 use serving::standing::Over;
-use vocab::PoolId;
 
-/// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. What a limit
-/// holds is f · η: that promises fit into what is idle, placement sees for itself.
+/// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. A pool whose writer
+/// begins later takes them itself.
 pub async fn push(renewals: &Renewals) {
     let published = renewals.quotas.published.load_full();
     for pool in published.pools() {
-        push_published(renewals, pool).await;
-    }
-}
-
-/// As [`push`], to one pool.
-pub async fn push_to(renewals: &Renewals, pool: &PoolId) {
-    let published = renewals.quotas.published.load_full();
-    if let Some(pool) = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str()) {
         push_published(renewals, pool).await;
     }
 }
@@ -35,10 +25,8 @@ async fn push_published(renewals: &Renewals, pool: &PublishedPool) {
 }
 
 fn limits(renewals: &Renewals, pool: &PublishedPool) -> Option<Order> {
-    let made_of = pool.made_of.as_ref().filter(|_| pool.problem.is_none());
-    if let Some(made_of) = made_of {
-        let limit = |quota: &placement::Quota| Limit { hours: quota.hours, quota: quota.scaled_inventory };
-        return Some(Order::SetLimits(made_of.quotas.iter().map(limit).collect()));
+    if let Some(limits) = pool.limits().filter(|_| pool.problem.is_none()) {
+        return Some(Order::SetLimits(limits));
     }
     let computed_at = pool.answers.first()?.computed_at;
     (stage(computed_at, renewals.core.clock.now()).0 == Stage::Conservative).then_some(Order::HoldLimits)

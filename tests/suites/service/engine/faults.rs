@@ -1,7 +1,7 @@
 //! An unwritten request is not acknowledged, and an acknowledged one is there.
 
 use super::*;
-use tests::on_both_databases;
+use tests::{Backend, fresh_database, on_both_databases};
 
 on_both_databases![
     unwritten_requests_are_not_acknowledged_and_do_not_stay_in_memory,
@@ -26,6 +26,24 @@ async fn unwritten_requests_are_not_acknowledged_and_do_not_stay_in_memory(datab
     assert_eq!(submit(&service, &hp("lost", 2.0, 1)).await["status"], "running", "the same request again is safe");
     let _ = tell(&service, "before", "finish").await.expect(200);
     assert_eq!(snapshot(&service).await["running"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_task_that_a_full_disk_refuses_is_answered_as_such() {
+    let database = fresh_database(Backend::Postgres).await;
+    let service = placing(&database, 1).await;
+    let _ = submit(&service, &hp("before", 2.0, 1)).await;
+    database
+        .execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 RAISE EXCEPTION 'as a test' USING ERRCODE = '53100';
+             END $$;
+             CREATE TRIGGER refuse BEFORE INSERT ON journal FOR EACH ROW EXECUTE FUNCTION refuse()",
+        )
+        .await;
+    assert_eq!(service.post("/v1/tasks", &hp("lost", 2.0, 1)).await.expect(507)["code"], "store-full");
+    database.execute("DROP TRIGGER refuse ON journal").await;
+    assert_eq!(submit(&service, &hp("lost", 2.0, 1)).await["status"], "running", "the same request again is safe");
 }
 
 /// Tasks of both classes come, save, wait, are evicted and end.

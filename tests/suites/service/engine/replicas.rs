@@ -1,6 +1,7 @@
 //! Several services on one database: one of them writes, all of them answer, and another one goes on where one is lost.
 
 use super::*;
+use quota_service::leases::Leases;
 use std::time::Instant;
 use tests::{Listening, on_both_databases};
 
@@ -10,6 +11,7 @@ on_both_databases![
     a_stopped_service_leaves_at_once,
     requests_reach_the_deciding_service,
     a_service_that_is_killed_is_followed_by_another,
+    a_service_that_cannot_take_its_own_lease_of_before_names_no_leader,
 ];
 
 /// Short, so that tests need not wait; a beat is a fifth.
@@ -168,4 +170,26 @@ async fn a_service_that_is_killed_is_followed_by_another(database: TestDatabase)
     let (status, a) = two.get(&format!("/v1/tasks/a?{OF_POOL}"));
     assert_eq!((status, &a["status"]), (200, &"running".into()), "what was acknowledged is there");
     assert_eq!(two.stop().code, 0);
+}
+
+async fn a_service_that_cannot_take_its_own_lease_of_before_names_no_leader(database: TestDatabase) {
+    let store = with_usage(&database, 500).await;
+    let service = || Leases::new("one".to_owned(), Duration::from_hours(1));
+    assert_eq!(service().look(&store).await.unwrap().gained, [cluster("demo")]);
+    database
+        .execute(match database.backend {
+            Backend::Postgres => {
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                     RAISE EXCEPTION 'as a test' USING ERRCODE = '53100';
+                 END $$;
+                 CREATE TRIGGER refuse BEFORE UPDATE ON leases FOR EACH ROW EXECUTE FUNCTION refuse()"
+            }
+            Backend::Sqlite => {
+                "CREATE TRIGGER refuse BEFORE UPDATE ON leases BEGIN SELECT RAISE(ABORT, 'as a test'); END"
+            }
+        })
+        .await;
+    let again = service();
+    assert_eq!(again.look(&store).await.unwrap().gained, []);
+    assert_eq!(again.leader(&cluster("demo")), None, "a client that is sent to the service itself asks for ever");
 }
