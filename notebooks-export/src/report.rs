@@ -1,6 +1,6 @@
 //! `notebooks-export report`.
 
-use crate::analysis::{self, Material, is_baseline};
+use crate::analysis::{self, Material, PartialBounds, is_baseline};
 use crate::args::{Config, Report};
 use crate::error::ExportError;
 use crate::measured::RecordingGaps;
@@ -8,7 +8,7 @@ use crate::metrics::{self, Metric, Scope};
 use crate::page::page;
 use crate::source::{self, Source};
 use crate::{notebook, output, parquet};
-use command_line::{print_json, print_text, say, table};
+use command_line::{print_json, print_notice, print_text, say, table};
 use forecaster::ModelKind;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -28,6 +28,8 @@ pub struct Summary {
     pub rows: usize,
     /// Rows in recording gaps, which are written and not scored.
     pub recording_gap_rows: usize,
+    /// Pools and promises whose bounds are of a part of the issue times of the forecasts.
+    pub partial_bounds: Vec<PartialBounds>,
 }
 
 /// Reads everything before it writes anything, and says what it did.
@@ -36,6 +38,9 @@ pub struct Summary {
 /// A file cannot be read or written, or what it holds cannot be scored.
 pub fn run(what: &Report, config: &Config, json: bool) -> Result<(), ExportError> {
     let (summary, all) = make(what, config)?;
+    for part in &summary.partial_bounds {
+        print_notice(format_args!("note: {}", part.sentence(|issue| issue.to_string())));
+    }
     if json {
         print_json(&summary);
         return Ok(());
@@ -80,6 +85,7 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
         series: forecasts.series.len(),
         rows: forecasts.rows.len(),
         recording_gap_rows,
+        partial_bounds: analysis::partial_bounds(&material),
     };
     if let Some(played) = &source.played {
         output::copy(played.path(), &what.out, &[source::FORECASTS, source::POOL_BOUNDS])?;

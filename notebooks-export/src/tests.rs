@@ -292,6 +292,26 @@ fn the_page_says_in_words_what_the_pictures_show() {
 }
 
 #[test]
+fn bounds_of_a_part_of_the_issue_times_say_of_which() {
+    let (_folder, made) = report(&two_days(), Some(BOUNDS));
+    let (summary, _) = made.unwrap();
+    let [part] = &summary.partial_bounds[..] else { panic!("{:?}", summary.partial_bounds) };
+    assert_eq!((part.issue_times, part.forecast_issue_times, part.hours), (3, 47, 2));
+    assert_eq!(
+        part.sentence(|issue| issue.to_string()),
+        "Pool earth:V100, promise of 2 h: the bounds are of 3 of the 47 issue times of the forecasts, from 2024-03-01T00:00:00Z to \
+         2024-03-01T18:00:00Z, and their figures say nothing of the others."
+    );
+    let page = std::fs::read_to_string(&summary.page).unwrap();
+    let shown = "the bounds are of 3 of the 47 issue times of the forecasts, from Fri 1 Mar, 08:00 to Sat 2 Mar, 02:00";
+    assert_eq!(page.matches(shown).count(), 2, "in short, and above the pool: {page}");
+    let (_folder, whole) = report(TWO, Some("2024-03-01T08:00:00+08:00,2,earth,V100,m,pooled,0.9,10,4\n"));
+    let (summary, _) = whole.unwrap();
+    assert_eq!(summary.partial_bounds, []);
+    assert!(!std::fs::read_to_string(summary.page).unwrap().contains("the bounds are of"));
+}
+
+#[test]
 fn the_page_needs_no_network_and_no_script() {
     let (_folder, made) = report(&two_days(), Some(BOUNDS));
     let page = page_of(made);

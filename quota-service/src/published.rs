@@ -253,22 +253,23 @@ impl Published {
 
     /// These pools, in place of those of the same id.
     #[must_use]
-    pub fn with(&self, pools: impl IntoIterator<Item = PublishedPool>) -> Self {
+    pub fn with(&self, pools: impl IntoIterator<Item = Arc<PublishedPool>>) -> Self {
         let mut all = self.pools.clone();
         for pool in pools {
             let of_cluster = all.entry(pool.id.cluster.to_string()).or_default();
-            of_cluster.insert(pool.id.gpu_model.to_string(), Arc::new(pool));
+            of_cluster.insert(pool.id.gpu_model.to_string(), pool);
         }
         Self { pools: all }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use serde_json::json;
 
-    fn published(quotas: &[(u8, f64, f64)]) -> PublishedPool {
+    /// A pool by hours, quota and GPUs of spot, computed at midnight of 2024-03-01.
+    pub(crate) fn published(quotas: &[(u8, f64, f64)]) -> PublishedPool {
         let answer = |&(hours, quota, used): &(u8, f64, f64)| {
             let fresh: QuotaAnswer = serde_json::from_value(json!({
                 "cluster": "earth", "gpu_model": "A100", "hours": hours, "guarantee_rate": 0.9, "quota_gpus": quota,

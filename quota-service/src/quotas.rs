@@ -5,10 +5,11 @@ use crate::drift::Drifts;
 use crate::promises::kept::KeptByPool;
 use crate::published::{Published, PublishedPool};
 use arc_swap::ArcSwap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
-use vocab::PoolState;
+use vocab::{PoolId, PoolState};
 
 pub struct Quotas {
     pub core: Arc<Core>,
@@ -60,9 +61,29 @@ impl Quotas {
         }
     }
 
+    /// Makes pools known of which nodes or usage were just stored: they are listed, and their settings can be read and changed,
+    /// before their first renewal.
+    pub fn know<'a>(&self, pools: impl IntoIterator<Item = &'a PoolId>) {
+        let is_known =
+            |published: &Published, id: &PoolId| published.pool(id.cluster.as_str(), id.gpu_model.as_str()).is_some();
+        let mut new: BTreeSet<&PoolId> = pools.into_iter().collect();
+        new.retain(|id| !is_known(&self.published.load(), id));
+        if new.is_empty() {
+            return;
+        }
+        // A renewal may publish them meanwhile, with more than is known here.
+        self.published.rcu(|published| {
+            let missing = new.iter().filter(|id| !is_known(published, id));
+            let why = "its first computation runs: retry".to_owned();
+            published.with(missing.map(|id| Arc::new(PublishedPool::without_quota((*id).clone(), why.clone()))))
+        });
+        self.publications.send_modify(|count| *count += 1);
+    }
+
     /// Replaces the pools of the same ids.
     pub fn publish(&self, pools: Vec<PublishedPool>) {
-        self.published.store(Arc::new(self.published.load().with(pools)));
+        let pools: Vec<_> = pools.into_iter().map(Arc::new).collect();
+        self.published.rcu(|published| published.with(pools.iter().cloned()));
         self.publications.send_modify(|count| *count += 1);
     }
 }

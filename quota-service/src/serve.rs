@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -120,14 +120,15 @@ async fn start(
     render: PrometheusHandle,
     early: &mut Option<Server>,
 ) -> Result<Started, ServiceError> {
-    // 1. The files of the settings, then the store and the clock: what is refused creates no database.
+    // 1. The files of the settings and the address, then the store and the clock: what is refused creates no database.
     let tls = config.tls().map_err(|detail| ServiceError::Tls { detail })?.map(Arc::new);
     let webhook = config.webhook().map_err(|detail| ServiceError::Webhook { detail })?;
     config.power().map_err(|detail| ServiceError::Power { detail })?;
     config.prices_file.get().map(prices::read).transpose().map_err(|detail| ServiceError::Prices { detail })?;
     config.sources().map_err(|detail| ServiceError::Prometheus { detail })?;
     check_database(&config).await?;
-    let (store, bound) = open(&config, tls.as_ref(), json, render.clone(), early).await?;
+    let bound = bind(config.listen)?;
+    let (store, bound) = open(&config, bound, tls.as_ref(), json, render.clone(), early).await?;
     let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let state = AppState::new(Options::new(store, clock, config).webhook(webhook));
     if let Some(tls) = &tls {
@@ -136,8 +137,8 @@ async fn start(
     }
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.
     refresh::restore(&state.quotas).await?;
-    let is_announced = bound.is_some();
-    let listener = bound.map_or_else(|| bind(address), Ok)?;
+    let is_announced = matches!(bound, Bound::Listening(_));
+    let listener = bound.listener(address)?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(address, fault))?;
     let working = begin(&state, address, settings_file).await?;
     // 3. Answer. Later requests on the connections of the early server meet the service with its database.
@@ -167,39 +168,44 @@ fn serving(
     Ok(Server::start(listener, tls, router, config.connection_limits()))
 }
 
-/// Refuses what needs a database that others wrote, before an SQLite file is created.
+/// Refuses what needs a database that others wrote, before one is made.
 async fn check_database(config: &Config) -> Result<(), ServiceError> {
     let needs_usage = matches!(config.as_of, StartAt::Latest);
     let needs_tokens = !config.listen.ip().is_loopback();
+    if !needs_usage && store::sqlite_file(&config.database)?.is_none() {
+        // The tokens are looked for once it is open: a server that does not answer is waited for there.
+        return Ok(());
+    }
     match store::check_existing(&config.database).await {
         Err(fault) if fault.is_no_database() && needs_usage => Err(fault.into()),
-        Err(fault) if fault.is_no_database() && needs_tokens => Err(ServiceError::NoTokens(config.listen)),
+        Err(fault) if fault.may_be_made() && needs_tokens => Err(ServiceError::NoTokens(config.listen)),
         // Other faults are those of the opening.
         _ => Ok(()),
     }
 }
 
-/// Opens the database; where it is not there, the last quotas are answered until it is, if there is a file of them. With the
-/// listener that was bound meanwhile.
+/// Opens the database; where it is not there, the last quotas are answered at the bound address until it is, if there is a file
+/// of them.
 async fn open(
     config: &Config,
+    bound: Bound,
     tls: Option<&Arc<Tls>>,
     json: bool,
     render: PrometheusHandle,
     early: &mut Option<Server>,
-) -> Result<(Arc<dyn Store>, Option<std::net::TcpListener>), ServiceError> {
+) -> Result<(Arc<dyn Store>, Bound), ServiceError> {
     let fault = match config.open_database().await {
-        Ok(store) => return Ok((store, None)),
+        Ok(store) => return Ok((store, bound)),
         Err(fault) => fault,
     };
     if !without_database::passes(&fault) || config.fallback_file.is_none() || !config.as_of.is_real() {
         return Err(fault.into());
     }
-    let listener = bind(config.listen)?;
+    let listener = bound.listener(config.listen)?;
     let address = listener.local_addr().map_err(|fault| ServiceError::Bind(config.listen, fault))?;
     announce(address, None, tls.is_some(), json);
     *early = Some(serving(config, &listener, tls.cloned(), without_database::routes(config, &fault, render))?);
-    Ok((without_database::reached(config).await?, Some(listener)))
+    Ok((without_database::reached(config).await?, Bound::Listening(listener)))
 }
 
 /// Background work of the service.
@@ -315,11 +321,36 @@ async fn after_newest_usage(store: &dyn Store) -> Result<UnixSeconds, ServiceErr
     newest.map(|hour| hour.plus_hours(1).instant()).ok_or_else(none)
 }
 
-fn bind(address: SocketAddr) -> Result<std::net::TcpListener, ServiceError> {
-    let failed = |fault| ServiceError::Bind(address, fault);
-    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
+/// The address of the service.
+enum Bound {
+    /// It is this service's, and refuses connections: nothing answers yet.
+    Silent(TcpSocket),
+    Listening(std::net::TcpListener),
+}
+
+/// Most connections that wait to be accepted; the system may allow fewer.
+const BACKLOG: u32 = 4_096;
+
+fn bind(address: SocketAddr) -> Result<Bound, ServiceError> {
+    let bound = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // A service that starts again right after its end has the address, too.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Bound::Silent(socket))
+    };
+    bound().map_err(|fault| ServiceError::Bind(address, fault))
+}
+
+impl Bound {
+    /// From now on connections are accepted. `address` is that of the settings.
+    fn listener(self, address: SocketAddr) -> Result<std::net::TcpListener, ServiceError> {
+        match self {
+            Self::Silent(socket) => socket.listen(BACKLOG).and_then(TcpListener::into_std),
+            Self::Listening(listener) => Ok(listener),
+        }
+        .map_err(|fault| ServiceError::Bind(address, fault))
+    }
 }
 
 /// Says where the service listens, once it does, and the time of a virtual clock.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from mcp import Client, MCPError, StdioServerParameters
 
-READS = {"pools", "quota", "why", "when", "what_if", "promises", "statement"}
-WRITES = {"submit", "cancel"}
+READS = {"pools", "quota", "why", "when", "what_if", "promises", "statement", "reservations"}
+WRITES = {"submit", "cancel", "reserve", "withdraw"}
 
 
 async def answer(client: Client, tool: str, **arguments: Any) -> Any:
@@ -64,6 +65,10 @@ async def reads(client: Client, of: dict[str, str]) -> None:
     assert smaller["now"]["capacity_gpus"] - smaller["then"]["capacity_gpus"] == 2, smaller
     assert (await answer(client, "promises", days=7, **of))["guarantee_rate"] == 0.9
     assert "pools" in await answer(client, "statement")
+    assert (await answer(client, "reservations", **of))["reservations"] == []
+    none = await refusal(client, "reservations", id=99)
+    assert none["code"] == "not-found" and none["status"] == 404, none
+    assert "expected `id` alone" in await fault(client, "reservations", id=99, past=True)
     hours = await refusal(client, "quota", hours=5, **of)
     assert hours["code"] == "unknown-hours" and "4" in hours["known"] and hours["retry"] is False, hours
     pool = await refusal(client, "quota", cluster="mars", gpu_model="A100")
@@ -90,6 +95,32 @@ async def writes(client: Client, of: dict[str, str]) -> None:
     prices = await answer(client, "when", organization="org-000", gpus_per_pod=8, runs_s=600, **of)
     assert [one["class"] for one in prices["prices"]][-1] == "hp", prices
     assert (await answer(client, "cancel", task="agent-1", **of))["status"] == "deleted"
+    await reserves(client, of)
+
+
+async def reserves(client: Client, of: dict[str, str]) -> None:
+    day = datetime.now(timezone.utc).replace(minute=0, second=0, microsecond=0) + timedelta(days=3)
+    window = {"from": day.isoformat(), "to": (day + timedelta(hours=2)).isoformat()}
+    asked = {"organization": "org-000", "gpus": 1, **window, **of}
+    trial = await answer(client, "reserve", dry_run=True, **asked)
+    assert trial["id"] is None and len(trial["windows"]) == 1, trial
+    assert (await answer(client, "reservations", **of))["reservations"] == []
+    days = sorted({day.strftime("%a").upper()[:2], "MO"})
+    sold = await answer(client, "reserve", days=days, **asked)
+    assert sorted(sold["repeats"]["days"]) == days and len(sold["windows"]) > 1, sold
+    assert (await answer(client, "reserve", days=days, **asked))["id"] == sold["id"]
+    assert (await answer(client, "reservations", id=sold["id"]))["organization"] == "org-000"
+    assert [one["id"] for one in (await answer(client, "reservations", **of))["reservations"]] == [sold["id"]]
+    oversold = await refusal(client, "reserve", **{**asked, "gpus": 8})
+    assert oversold["code"] == "oversold", oversold
+    assert "`until` needs `days`" in await fault(client, "reserve", until=window["to"], **asked)
+    assert "unknown field `weeks`" in await fault(client, "reserve", weeks=2, **asked)
+    assert "unknown variant `MON`" in await fault(client, "reserve", days=["MON"], **asked)
+    assert await answer(client, "withdraw", id=sold["id"]) == {"withdrawn": sold["id"]}
+    assert (await answer(client, "withdraw", id=sold["id"])) == {"withdrawn": sold["id"]}
+    assert (await answer(client, "reservations", **of))["reservations"] == []
+    assert (await answer(client, "reservations", past=True, **of))["reservations"][0]["withdrawn_at"], "it stays in the past"
+    assert (await refusal(client, "withdraw", id=99))["code"] == "not-found"
 
 
 async def main(server: str, api: str, token: str, cluster: str, gpu_model: str, mode: str, *more: str) -> None:
@@ -111,6 +142,7 @@ async def main(server: str, api: str, token: str, cluster: str, gpu_model: str, 
             await writes(client, of)
         else:
             assert "--allow-writes" in await fault(client, "submit", id="x", organization="org-000")
+            assert "--allow-writes" in await fault(client, "withdraw", id=1)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-//! SQLite files that are missing or hold no database: commands that read say so, and a refused command leaves no file.
+//! Databases that are missing, empty or of another program: commands that read say so, and a refused command leaves no database.
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
+use std::net::TcpListener;
 use std::path::Path;
-use tests::{Ran, program, program_with};
+use store::Backend;
+use tests::{Ran, fresh_database, program, program_with};
 
 const USAGE: &str = "hour,cluster,gpu_model,organization,demand_gpus\n2026-01-05T00:00:00Z,earth,A100,vision,4\n";
 
@@ -29,15 +31,27 @@ const READERS: [&str; 18] = [
     "quota-service database retain --usage-days 36",
 ];
 
+/// Commands that may make a database.
+const WRITERS: [&str; 4] = [
+    "datasets ingest --format usage FOLDER/usage.csv",
+    "quota-service --listen 127.0.0.1:0",
+    "quota-service token create --name x --role read",
+    "quota-service database migrate",
+];
+
 fn run(line: &str, folder: &Path) -> Ran {
     run_with(line, folder, &[])
 }
 
 fn run_with(line: &str, folder: &Path, variables: &[(&str, &str)]) -> Ran {
+    run_on(&format!("sqlite://{}", folder.join("headroom.db").display()), line, folder, variables)
+}
+
+fn run_on(database: &str, line: &str, folder: &Path, variables: &[(&str, &str)]) -> Ran {
     let made = folder.join("made").display().to_string();
-    let database = format!("sqlite://{}", folder.join("headroom.db").display());
+    let line = line.replace("FOLDER", folder.to_str().unwrap());
     let words: Vec<String> = line.split(' ').map(|word| word.replace("{}", &made)).collect();
-    let arguments = words[1..].iter().map(String::as_str).chain(["--database", &database]);
+    let arguments = words[1..].iter().map(String::as_str).chain(["--database", database]);
     program_with(&words[0], &arguments.collect::<Vec<_>>(), variables)
 }
 
@@ -75,17 +89,63 @@ fn an_empty_file_is_no_database_to_every_command_that_reads_and_stays_empty() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_program_is_not_filled_by_those_that_read() {
+async fn a_database_of_another_program_is_refused_by_every_command_and_stays_as_it_is() {
+    for table in ["notes", "_sqlx_migrations"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("headroom.db");
+        std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
+        let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+        let mut other = options.connect().await.unwrap();
+        let sql = format!("CREATE TABLE {table} (version INTEGER, checksum BLOB, success BOOLEAN)");
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut other).await.unwrap();
+        other.close().await.unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        for line in READERS.iter().chain(&WRITERS) {
+            let ran = run(line, folder.path());
+            let expected = "is no database of Headroom: it has the tables of another program, and was not changed";
+            assert!(ran.code == 3 && ran.stderr.contains(expected), "{line}: {ran:?}");
+            assert_eq!(std::fs::read(&file).unwrap(), bytes, "{line}");
+            assert_eq!(files(folder.path()), ["headroom.db", "usage.csv"], "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_sqlite_database_without_tables_is_filled_like_an_empty_file() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
     let file = folder.path().join("headroom.db");
-    let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-    let mut other = options.connect().await.unwrap();
-    sqlx::query("CREATE TABLE notes (text TEXT)").execute(&mut other).await.unwrap();
+    let mut other = SqliteConnectOptions::new().filename(&file).create_if_missing(true).connect().await.unwrap();
+    sqlx::query("PRAGMA user_version = 1").execute(&mut other).await.unwrap();
     other.close().await.unwrap();
-    let bytes = std::fs::read(&file).unwrap();
     let ran = run("train", folder.path());
-    assert!(ran.code == 3 && ran.stderr.contains("it has no tables of Headroom"), "{ran:?}");
-    assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    assert!(ran.code == 3 && ran.stderr.contains("is no database of Headroom: it is empty"), "{ran:?}");
+    let ran = run(WRITERS[0], folder.path());
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+#[tokio::test]
+async fn an_empty_postgres_database_is_left_empty_by_every_command_that_reads_and_by_a_refused_ingest() {
+    let database = fresh_database(Backend::Postgres).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("usage.csv"), USAGE.replace(",4\n", ",many\n")).unwrap();
+    for line in READERS.iter().chain(&WRITERS[..1]) {
+        let ran = run_on(&database.url, line, folder.path(), &[]);
+        let is_reader = *line != WRITERS[0];
+        let expected = if is_reader { "it has no tables of Headroom; name the right one" } else { "usage.csv, row 2" };
+        assert!(ran.code == 3 && ran.stderr.contains(expected), "{line}: {ran:?}");
+        let tables = database.numbers("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").await;
+        assert_eq!((tables, files(folder.path())), (vec![0], vec!["usage.csv".to_owned()]), "{line}");
+    }
+}
+
+#[test]
+fn a_service_whose_address_is_taken_makes_no_database() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (folder, address) = (tempfile::tempdir().unwrap(), taken.local_addr().unwrap());
+    let ran = run(&format!("quota-service --listen {address}"), folder.path());
+    assert!(ran.code == 1 && ran.stderr.contains(&format!("{address} cannot be listened on")), "{ran:?}");
+    assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
 }
 
 #[test]
@@ -112,14 +172,14 @@ fn a_refused_ingest_makes_no_database_and_one_that_is_accepted_does() {
         (&USAGE[..48], "ingest --format usage FOLDER/usage.csv", 3),
     ] {
         let folder = usage(text);
-        let line = format!("datasets {}", line.replace("FOLDER", folder.path().to_str().unwrap()));
+        let line = format!("datasets {line}");
         let ran = run(&line, folder.path());
         assert_eq!((ran.code, files(folder.path())), (code, vec!["usage.csv".to_owned()]), "{line}: {}", ran.stderr);
     }
     let folder = usage(USAGE);
     let file = folder.path().join("headroom.db");
     std::fs::write(&file, "").unwrap();
-    let ingested = run(&format!("datasets ingest --format usage {}/usage.csv", folder.path().display()), folder.path());
+    let ingested = run(WRITERS[0], folder.path());
     assert!(ingested.code == 0 && file.metadata().unwrap().len() > 0, "an empty file is filled: {ingested:?}");
 }
 

@@ -79,10 +79,10 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     Ok(())
 }
 
-/// The database as it is. `None` where it is an SQLite file that is yet to be made: a refused ingest leaves no file.
+/// The database as it is. `None` where it is yet to be made: a refused ingest leaves no file and no tables.
 async fn stored(database: &str) -> Result<Option<Arc<dyn Store>>, StoreError> {
     match store::connect_existing(database).await {
-        Err(fault) if fault.is_no_database() => store::check_url(database).map(|()| None),
+        Err(fault) if fault.may_be_made() => store::check_url(database).map(|()| None),
         opened => opened.map(Some),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
+use crate::sqlite::inspect::Owner;
 use crate::{Inspected, Store, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use std::path::Path;
@@ -17,7 +18,7 @@ pub const LONG_STATEMENT: Duration = Duration::from_mins(10);
 ///
 /// # Errors
 /// The URL is invalid, the database does not answer within 5 s or refuses access, its disk is full, or its schema is newer
-/// than this program or was edited.
+/// than this program or was edited; [`StoreError::OtherDatabase`].
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     connect_within(url, LONG_STATEMENT).await
 }
@@ -35,7 +36,7 @@ pub async fn connect_within(url: &str, statement_limit: Duration) -> Result<Arc<
     }
 }
 
-/// As [`connect`], for those who need what others wrote: an SQLite file that is missing is not created, and one without
+/// As [`connect`], for those who need what others wrote: an SQLite file that is missing is not created, and a database without
 /// tables of Headroom stays as it is.
 ///
 /// # Errors
@@ -45,21 +46,24 @@ pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     connect(url).await
 }
 
-/// Checks that an SQLite file is a database of Headroom, without writing to it. A database on a server is not asked.
+/// Checks that a database is one of Headroom, without writing to it.
 ///
 /// # Errors
-/// [`StoreError::NoFile`], [`StoreError::NoDatabase`]; the URL is invalid, or the file cannot be read.
+/// [`StoreError::NoFile`], [`StoreError::NoDatabase`], [`StoreError::OtherDatabase`]; the URL is invalid, or the database cannot
+/// be read.
 pub async fn check_existing(url: &str) -> Result<(), StoreError> {
-    let Some(file) = sqlite_file(url)? else { return Ok(()) };
-    let path = file.display().to_string();
-    if file.metadata().is_ok_and(|known| known.len() == 0) {
-        return Err(StoreError::NoDatabase { path, reason: "it is empty" });
-    }
-    let inspected = inspect(url).await?;
-    inspected.store.close().await;
-    match inspected.schema.found {
-        Some(_) => Ok(()),
-        None => Err(StoreError::NoDatabase { path, reason: "it has no tables of Headroom" }),
+    let none = |place: String, reason| Err(StoreError::NoDatabase { place, reason });
+    match place(url)? {
+        Place::Sqlite(path) => match crate::sqlite::inspect::owner(path).await? {
+            Owner::Headroom => Ok(()),
+            Owner::Nobody => none(path.to_owned(), "it is empty"),
+            Owner::Other => Err(StoreError::OtherDatabase { path: path.to_owned() }),
+        },
+        Place::Postgres(options) => {
+            let inspected = crate::postgres::inspect::inspect(*options).await?;
+            inspected.store.close().await;
+            if inspected.schema.found.is_some() { Ok(()) } else { none(shown(url), "it has no tables of Headroom") }
+        }
     }
 }
 
@@ -134,16 +138,19 @@ fn place(url: &str) -> Result<Place<'_>, StoreError> {
     }
 }
 
-/// Omits the password: the URL goes into logs and onto screens.
 fn bad_url(url: &str, reason: String) -> StoreError {
-    let shown = match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
+    StoreError::BadUrl { url: shown(url), reason }
+}
+
+/// A URL without its password: it goes into logs and onto screens.
+fn shown(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (login, place))) => {
             let user = login.split_once(':').map_or(login, |(user, _)| user);
             format!("{scheme}://{user}@{place}")
         }
         None => url.to_owned(),
-    };
-    StoreError::BadUrl { url: shown, reason }
+    }
 }
 
 #[cfg(test)]

@@ -55,15 +55,24 @@ pub enum StoreError {
         /// Path of the file.
         path: String,
     },
-    /// The SQLite file exists and holds no database of Headroom.
+    /// The database exists and is empty.
     #[error(
-        "{path} is no database of Headroom: {reason}; name the right one with --database; datasets ingest makes a new one"
+        "{place} is no database of Headroom: {reason}; name the right one with --database; datasets ingest makes a new one"
     )]
     NoDatabase {
+        /// Path of the SQLite file, or URL without its password.
+        place: String,
+        /// The fault of the database.
+        reason: &'static str,
+    },
+    /// The SQLite file is the database of another program.
+    #[error(
+        "{path} is no database of Headroom: it has the tables of another program, and was not changed; name another file with \
+         --database"
+    )]
+    OtherDatabase {
         /// Path of the file.
         path: String,
-        /// The fault of the file.
-        reason: &'static str,
     },
     /// The SQLite file was deleted, emptied or replaced while it was open: a write now would be lost.
     #[error(
@@ -166,9 +175,15 @@ impl StoreError {
         matches!(self, Self::Denied { reason } if reason.ends_with("(3D000)"))
     }
 
-    /// Whether the SQLite file is missing, or holds no database of Headroom: there is nothing to read yet.
+    /// Whether the place holds no database of Headroom: there is nothing to read.
     #[must_use]
     pub const fn is_no_database(&self) -> bool {
+        self.may_be_made() || matches!(self, Self::OtherDatabase { .. })
+    }
+
+    /// Whether a program that writes may make the database: its place is missing or empty.
+    #[must_use]
+    pub const fn may_be_made(&self) -> bool {
         matches!(self, Self::NoFile { .. } | Self::NoDatabase { .. })
     }
 

@@ -5,6 +5,7 @@ mod calibration;
 mod coverage;
 mod hours;
 mod models;
+mod partial;
 mod pools;
 mod worst;
 
@@ -13,6 +14,7 @@ pub use calibration::{Curve, PIT_BINS, curve, pit};
 pub use coverage::{Coverage, coverage};
 pub use hours::hour_of_week;
 pub use models::{ModelView, is_baseline, models};
+pub use partial::{PartialBounds, partial_bounds};
 pub use pools::{BoundLine, PoolView, pools};
 pub use worst::{Share, WorstHour, worst_hours};
 

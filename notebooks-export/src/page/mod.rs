@@ -8,7 +8,7 @@ mod models;
 mod pools;
 mod summary;
 
-use crate::analysis::{self, Material, ModelView, PoolView, WorstHour};
+use crate::analysis::{self, Material, ModelView, PartialBounds, PoolView, WorstHour};
 use maud::{Markup, html};
 use pages::{gpus, legend};
 use vocab::{HourStart, SeriesId};
@@ -19,11 +19,13 @@ struct View<'a> {
     models: Vec<ModelView>,
     pools: Vec<PoolView>,
     worst: Vec<WorstHour>,
+    partial_bounds: Vec<PartialBounds>,
 }
 
 /// The page. The same material gives the same bytes.
 pub fn page(material: &Material<'_>, models: Vec<ModelView>, title: &str) -> String {
-    let view = View { material, models, pools: analysis::pools(material), worst: analysis::worst_hours(material) };
+    let (pools, worst) = (analysis::pools(material), analysis::worst_hours(material));
+    let view = View { material, models, pools, worst, partial_bounds: analysis::partial_bounds(material) };
     let main = html! {
         (summary::section(&view))
         (models::section(&view))

@@ -1,7 +1,7 @@
 //! Bounds against the measured peaks.
 
 use super::{View, figure, gpus, legend};
-use crate::analysis::{BoundLine, PoolView};
+use crate::analysis::{BoundLine, PartialBounds, PoolView};
 use maud::{Markup, html};
 use pages::{Axis, Chart, percent};
 
@@ -36,7 +36,11 @@ fn of_pool(view: &View<'_>, pool: &PoolView) -> Markup {
         names.push(("line capacity".to_owned(), "capacity".to_owned()));
     }
     html! {
+        @let is_here = |part: &&PartialBounds| part.pool == pool.pool.to_string() && part.hours == pool.hours.get();
         h3 { (pool.pool) " " span class="aside" { "promise of " (pool.hours.get()) " h" } }
+        @if let Some(part) = view.partial_bounds.iter().find(is_here) {
+            p class="how" { (part.sentence(|issue| view.short_day(issue))) }
+        }
         @if lines.is_empty() {
             p class="how" { "No bounds of " (view.subject()) "." }
         } @else {

@@ -10,6 +10,7 @@ fn sentences(view: &View<'_>) -> Vec<String> {
     all.extend(errors(view));
     all.extend(bounds_of_organizations(view));
     all.extend(view.pools.iter().filter_map(|pool| promise(view, pool)).take(8));
+    all.extend(view.partial_bounds.iter().map(|part| part.sentence(|issue| view.short_day(issue))).take(8));
     all.extend(worst(view));
     all
 }

@@ -91,8 +91,11 @@ impl Offers {
 }
 
 fn offer(pool: &PoolSummary) -> Option<Offer> {
+    // As computed: the connector ages them by what its own spot tasks hold. A service of before answers the other ones alone.
+    let computed = &pool.computed_quota_gpus_by_hours;
+    let quotas = if computed.is_empty() { &pool.quota_gpus_by_hours } else { computed };
     let mut limits = Vec::new();
-    for (hours, quota) in &pool.quota_gpus_by_hours {
+    for (hours, quota) in quotas {
         let (hours, quota) = (HorizonHours::parse(hours).ok()?, MilliGpus::nearest(*quota).ok()?);
         limits.push(Limit { hours, quota });
     }
@@ -171,7 +174,8 @@ mod tests {
             json!({
                 "id": format!("{cluster}:A100"), "cluster": cluster, "gpu_model": "A100", "organizations": 1,
                 "offered_hours": [1, 4], "capacity_gpus": 64.0, "latest_demand_gpus": 8.0,
-                "quota_gpus_by_hours": {"4": 10.5, "1": 20.0}, "eta": 1.0, "computed_at": computed_at, "stage": "fresh",
+                "quota_gpus_by_hours": {"4": 0.0, "1": 0.0}, "computed_quota_gpus_by_hours": {"4": 10.5, "1": 20.0},
+                "eta": 1.0, "computed_at": computed_at, "stage": "fresh",
                 "no_quota": null, "valid_until": null, "guarantee_rate": 0.9, "idle_gpus": 1.0, "spot_gpus_by_hours": {},
                 "available_gpus_by_hours": {}, "demand_bound_gpus_by_hours": {}, "hp_demand_gpus": null, "forecast": [],
                 "outcomes_24h": {}, "tasks": null, "overrides": 0
@@ -213,6 +217,10 @@ mod tests {
         };
         assert_eq!(why(&offers, 2_399), "");
         assert_eq!(why(&offers, 2_400), "Headroom does not renew: the quota of A100 is of 2026-11-22T10:00:00Z");
+        let mut before = list("2026-11-22T10:00:00Z");
+        let pool = &mut before.pools[0];
+        pool.quota_gpus_by_hours = std::mem::take(&mut pool.computed_quota_gpus_by_hours);
+        assert_eq!(Offers::of(&before, "earth", start), offers, "a service without the computed ones");
         let behind = Offers::of(&list("2026-11-22T10:00:00Z"), "earth", start.plus_s(-600));
         assert!(why(&behind, -600).contains("later than the clock of this machine"), "{}", why(&behind, -600));
     }

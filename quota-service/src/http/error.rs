@@ -383,6 +383,7 @@ impl ApiError {
             StoreError::BadUrl { .. }
             | StoreError::NoFile { .. }
             | StoreError::NoDatabase { .. }
+            | StoreError::OtherDatabase { .. }
             | StoreError::Denied { .. }
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }

@@ -106,6 +106,7 @@ pub async fn put(
     }
     let detail = json!({ "before": before.as_ref().map(NodeBody::from), "after": NodeBody::from(&node) });
     write.store(&renewals.core, StatusCode::OK, &detail).put_node(&node).await?;
+    renewals.quotas.know([&node.pool]);
     let before = before.map(|before| before.pool);
     // Both pools of a node that has moved have to know.
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {

@@ -44,6 +44,7 @@ pub async fn append(
     measured::check(&renewals.core, &Part::list("/rows", parts), "/v1/usage/corrections").await?;
     check_organizations(&renewals.core, &rows).await?;
     let report = write.store(&renewals.core, StatusCode::OK, &asked).append(&rows, &[]).await?;
+    renewals.quotas.know(rows.iter().map(|row| &row.series.pool));
     for cluster in rows.iter().map(|row| &row.series.pool.cluster).collect::<BTreeSet<_>>() {
         renewals.request_renewal(cluster, Haste::Report);
     }

@@ -12,7 +12,7 @@ const GAUGES: [(&str, &str); 56] = [
         "Q_H: GPUs that spot tasks with a guarantee of at least so many hours may hold, as answered now",
     ),
     ("headroom_used_gpus", "S_a(H): GPUs of spot tasks inside a guarantee of at least so many hours"),
-    ("headroom_available_gpus", "GPUs that may still be admitted with this guarantee, as computed"),
+    ("headroom_available_gpus", "GPUs that may still be admitted with this guarantee, as answered now"),
     ("headroom_demand_bound_gpus", "B_H: upper bound of HP demand over the next hours, at the guarantee rate"),
     ("headroom_inventory_gpus", "GPUs that stay free of HP demand with the guarantee rate"),
     ("headroom_capacity_gpus", "GPUs of the pool"),

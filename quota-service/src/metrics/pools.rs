@@ -47,9 +47,10 @@ pub fn describe<'a>(pools: impl Iterator<Item = &'a PublishedPool>, now: UnixSec
 
 fn describe_hours(id: &PoolId, answer: &Answer, now: UnixSeconds) {
     let labels = of_pool_and(id, "hours", &answer.hours());
-    gauge!("headroom_quota_gpus", &labels).set(answer.amounts(now).quota.as_gpus());
+    let amounts = answer.amounts(now);
+    gauge!("headroom_quota_gpus", &labels).set(amounts.quota.as_gpus());
     gauge!("headroom_used_gpus", &labels).set(answer.held.spot.as_gpus());
-    gauge!("headroom_available_gpus", &labels).set(answer.held.available.as_gpus());
+    gauge!("headroom_available_gpus", &labels).set(amounts.available.as_gpus());
     gauge!("headroom_demand_bound_gpus", &labels).set(answer.fresh.demand_bound_gpus);
     gauge!("headroom_inventory_gpus", &labels).set(answer.fresh.inventory_gpus);
 }
@@ -174,6 +175,24 @@ pub fn describe_tasks(id: &PoolId, counts: TaskCounts) {
 mod tests {
     use super::*;
     use metrics_exporter_prometheus::PrometheusBuilder;
+
+    #[test]
+    fn a_conservative_quota_has_no_available_gpus() {
+        let pool = crate::published::tests::published(&[(4, 40.0, 10.0)]);
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let values = |age_s: i64| {
+            let now = pool.answers[0].computed_at.plus_s(age_s);
+            metrics::with_local_recorder(&recorder, || describe(std::iter::once(&pool), now));
+            let text = recorder.handle().render();
+            let of = |name: &str| {
+                let start = format!("{name}{{cluster=\"earth\",gpu_model=\"A100\",hours=\"4\"}} ");
+                text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned).unwrap()
+            };
+            ["headroom_quota_gpus", "headroom_used_gpus", "headroom_available_gpus"].map(of)
+        };
+        assert_eq!(values(0), ["40", "10", "30"]);
+        assert_eq!(values(2_400), ["10", "10", "0"]);
+    }
 
     #[test]
     fn a_share_that_is_gone_becomes_nan_and_does_not_stay_as_it_was() {

@@ -103,5 +103,5 @@ pub fn read(file: &Path, why: &str) -> Result<(Published, Tokens), String> {
         pool.answers.push(Answer::new(one.answer, UnixSeconds::new(one.computed_at_unix_s), held, Some(why)));
         pool.answers.sort_by_key(Answer::hours);
     }
-    Ok((Published::default().with(pools.into_values()), Tokens::of_kept(kept.tokens, kept.closed)))
+    Ok((Published::default().with(pools.into_values().map(Arc::new)), Tokens::of_kept(kept.tokens, kept.closed)))
 }

@@ -125,8 +125,13 @@ pub struct PoolSummary {
     pub capacity_gpus: Option<f64>,
     /// The HP demand of the last measured hour.
     pub latest_demand_gpus: Option<f64>,
-    /// The quota for each offered number of hours that has one.
+    /// The quota for each offered number of hours that has one, as `/quota` answers it: at the stage `conservative` no more than spot
+    /// tasks hold.
     pub quota_gpus_by_hours: BTreeMap<String, f64>,
+    /// The same as last computed, at any age since `computed_at`: for a scheduler that ages them by what it holds itself. Admit
+    /// nothing by these alone.
+    #[serde(default)]
+    pub computed_quota_gpus_by_hours: BTreeMap<String, f64>,
     /// η; 1 before a first quota.
     pub eta: f64,
     /// When its quotas were computed; null without one.

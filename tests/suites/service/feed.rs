@@ -4,6 +4,7 @@ use super::*;
 use tests::on_both_databases;
 
 on_both_databases![
+    a_pool_is_known_as_soon_as_its_first_node_or_usage_is_stored,
     usage_that_is_reported_moves_the_forecast_on,
     a_repeated_batch_of_usage_changes_nothing,
     bad_usage_is_refused_whole_and_every_row_named,
@@ -19,6 +20,34 @@ fn usage(hours: std::ops::Range<i64>, demand_gpus: f64) -> Value {
     let organizations = ["org-000", "org-001", "org-002"];
     let rows: Vec<_> = hours.flat_map(|at| organizations.map(|organization| row(at, organization))).collect();
     json!({ "rows": rows })
+}
+
+async fn a_pool_is_known_as_soon_as_its_first_node_or_usage_is_stored(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let before = quota(&service, 4).await;
+    service.pass_s(3_600);
+    let node = json!({ "cluster": "demo", "gpu_model": "H100", "gpus": 8 });
+    let _ = service.put("/v1/nodes/n0", &node).await.expect(200);
+    let mut batch = usage(0..1, 40.0);
+    for row in batch["rows"].as_array_mut().unwrap() {
+        row["gpu_model"] = "V100".into();
+    }
+    let _ = service.post("/v1/usage", &batch).await.expect(200);
+    let why = async |model: &str| {
+        let _ = service.get(&format!("/v1/pools/demo:{model}/settings")).await.expect(200);
+        let none = service.get(&format!("/quota?cluster=demo&gpu_model={model}&hours=4")).await.expect(503);
+        let pools = service.get("/v1/pools").await.expect(200);
+        let listed = pools["pools"].as_array().unwrap().iter().find(|pool| pool["gpu_model"] == model).unwrap().clone();
+        assert_eq!(listed["no_quota"], none["detail"], "{listed}");
+        none["detail"].as_str().unwrap().to_owned()
+    };
+    for model in ["H100", "V100"] {
+        assert_eq!(why(model).await, "its first computation runs: retry");
+    }
+    assert_eq!(quota(&service, 4).await["computed_at"], before["computed_at"], "other pools stay");
+    service.renew().await;
+    assert_eq!(why("H100").await, "no hour of usage is measured: ingest it or report it");
+    assert!(why("V100").await.starts_with("its capacity is not known"));
 }
 
 async fn usage_that_is_reported_moves_the_forecast_on(database: TestDatabase) {

@@ -16,6 +16,7 @@ use crate::file::DatabaseFile;
 use crate::migrations;
 use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, Store, StoreError};
+use inspect::Owner;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
 use std::sync::Arc;
@@ -52,8 +53,13 @@ pub(crate) type SqlTransaction = Transaction<Sqlite>;
 pub(crate) const BACKEND: Backend = Backend::Sqlite;
 
 impl SqliteStore {
-    /// Opens a file, creates it if it is missing, and migrates the schema.
+    /// Opens a file, creates it if it is missing, and migrates the schema. A file of another program stays as it is.
     pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
+        match inspect::owner(path).await {
+            Ok(Owner::Other) => return Err(StoreError::OtherDatabase { path: path.to_owned() }),
+            // A file that cannot be read is a fault of the opening.
+            Ok(Owner::Nobody | Owner::Headroom) | Err(_) => {}
+        }
         let options = Self::options(path)
             .busy_timeout(BUSY_WITHIN.min(statement_limit))
             .create_if_missing(true)

@@ -142,6 +142,70 @@ pub struct Cancel {
     pub task: String,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reservations {
+    pub id: Option<u64>,
+    pub past: Option<bool>,
+}
+
+/// The subject of the tool `reservations`.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReservationsQuestion {
+    One(u64),
+    OfPool { past: bool },
+}
+
+impl Reservations {
+    /// One reservation alone, or those of a pool.
+    pub fn question(self, of: &OfPool) -> Result<ReservationsQuestion, ErrorData> {
+        match (self.id, self.past) {
+            (Some(id), None) if of.cluster.is_none() && of.gpu_model.is_none() => Ok(ReservationsQuestion::One(id)),
+            (Some(_), _) => Err(ErrorData::invalid_params("arguments: expected `id` alone, or no `id`", None)),
+            (None, past) => Ok(ReservationsQuestion::OfPool { past: past.unwrap_or_default() }),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    pub organization: String,
+    pub gpus: f64,
+    pub from: String,
+    pub to: String,
+    #[serde(default)]
+    pub days: Vec<wire::WeekdayBody>,
+    pub until: Option<String>,
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+impl Reserve {
+    /// The reservation in a pool.
+    pub fn request(self, pool: &Pool) -> Result<wire::ReservationRequest, ErrorData> {
+        let Self { organization, gpus, from, to, days, until, dry_run: _ } = self;
+        if days.is_empty() && until.is_some() {
+            return Err(ErrorData::invalid_params("arguments: `until` needs `days`", None));
+        }
+        Ok(wire::ReservationRequest {
+            cluster: pool.cluster().to_owned(),
+            gpu_model: pool.gpu_model().to_owned(),
+            organization,
+            gpus,
+            from,
+            to,
+            repeats: (!days.is_empty()).then_some(wire::RepeatsBody { days, until }),
+        })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Withdraw {
+    pub id: u64,
+}
+
 const fn one() -> u8 {
     1
 }
@@ -181,5 +245,18 @@ mod tests {
         assert_eq!(why(Some("t"), None).unwrap(), WhyQuestion::Task("t".to_owned()));
         assert_eq!(why(None, None).unwrap(), WhyQuestion::Quota { hours: 1 });
         assert!(why(Some("t"), Some(4)).unwrap_err().message.contains("`task` alone"));
+    }
+
+    #[test]
+    fn a_question_for_one_reservation_and_for_those_of_a_pool_at_once_is_refused() {
+        let asked = |id, past, cluster: Option<&str>| {
+            let of = OfPool { cluster: cluster.map(str::to_owned), gpu_model: None };
+            Reservations { id, past }.question(&of)
+        };
+        assert_eq!(asked(Some(7), None, None).unwrap(), ReservationsQuestion::One(7));
+        assert_eq!(asked(None, None, Some("earth")).unwrap(), ReservationsQuestion::OfPool { past: false });
+        for refused in [asked(Some(7), Some(true), None), asked(Some(7), None, Some("earth"))] {
+            assert!(refused.unwrap_err().message.contains("`id` alone"));
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::pool;
 use headroom_client::{ClientError, Pool, StatementOf, WhatIf};
 use rmcp::model::{CallToolResult, ErrorData, JsonObject};
 use serde::Serialize;
+use serde_json::json;
 
 /// A refusal of the service is an answer of the tool, with its code; wrong arguments are a fault of the protocol.
 enum Stop {
@@ -38,9 +39,17 @@ async fn called(server: &Server, name: &str, mut arguments: JsonObject) -> Resul
         let arguments::Pools {} = arguments::read(arguments)?;
         return Ok(good(&server.client.pools().await?));
     }
+    if name == "withdraw" {
+        let arguments::Withdraw { id } = arguments::read(arguments)?;
+        server.client.withdraw(id).await?;
+        return Ok(good(&json!({ "withdrawn": id })));
+    }
     let of = arguments::pool(&mut arguments)?;
     if name == "statement" {
         return statement(server, of, arguments::read(arguments)?).await;
+    }
+    if name == "reservations" {
+        return reservations(server, of, arguments::read(arguments)?).await;
     }
     let pool = chosen(server, of).await?;
     Ok(match name {
@@ -63,8 +72,9 @@ async fn called(server: &Server, name: &str, mut arguments: JsonObject) -> Resul
             let arguments::Promises { days } = arguments::read(arguments)?;
             good(&pool.promises(days).await?)
         }
+        "reserve" => reserve(server, &pool, arguments::read(arguments)?).await?,
         "submit" => good(&server.client.submit(&task(&pool, arguments::read(arguments)?)).await?),
-        // The last of the tools that are offered.
+        // The last of the tools about a pool.
         _ => {
             let arguments::Cancel { task } = arguments::read(arguments)?;
             good(&pool.delete(&task).await?)
@@ -103,6 +113,24 @@ async fn statement(
     let arguments::OfPool { cluster, gpu_model } = of;
     let of = StatementOf { month, daily: false, cluster, gpu_model, organization };
     Ok(good(&server.client.statement(&of).await?))
+}
+
+async fn reservations(
+    server: &Server,
+    of: arguments::OfPool,
+    asked: arguments::Reservations,
+) -> Result<CallToolResult, Stop> {
+    Ok(match asked.question(&of)? {
+        arguments::ReservationsQuestion::One(id) => good(&server.client.reservation(id).await?),
+        arguments::ReservationsQuestion::OfPool { past } => good(&chosen(server, of).await?.reservations(past).await?),
+    })
+}
+
+async fn reserve(server: &Server, pool: &Pool, asked: arguments::Reserve) -> Result<CallToolResult, Stop> {
+    let dry_run = asked.dry_run;
+    let request = asked.request(pool)?;
+    let client = &server.client;
+    Ok(good(&if dry_run { client.dry_run_reservation(&request).await? } else { client.reserve(&request).await? }))
 }
 
 fn task(pool: &Pool, asked: arguments::Submit) -> wire::TaskBody {

@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 82] = [
+const REMEDIES: [(&str, &str); 83] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -46,6 +46,7 @@ const REMEDIES: [(&str, &str); 82] = [
     ("no-token", "set api_token_file to a file with a token"),
     ("no_capacity", "register nodes, or report a capacity"),
     ("no_outcomes_long_waits", "nothing is to be done: eta approaches 1"),
+    ("not-found", "check the name or number: the tool `reservations` lists those of a pool"),
     ("not-the-writer", "try again in a second: another replica takes over"),
     ("not-written", "try again in a second: nothing was done"),
     ("not_aligned", "ask for an affinity that is no condition, or wait"),

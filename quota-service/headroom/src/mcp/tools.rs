@@ -15,7 +15,7 @@ struct Offered {
 
 const HOURS: (&str, &str, &str, bool) = ("hours", "integer", "Guarantee hours, such as 1, 2 or 4", false);
 
-const OFFERED: [Offered; 9] = [
+const OFFERED: [Offered; 12] = [
     Offered {
         name: "pools",
         title: "Pools",
@@ -84,6 +84,17 @@ const OFFERED: [Offered; 9] = [
         writes: false,
     },
     Offered {
+        name: "reservations",
+        title: "Reservations",
+        description: "GPUs that are reserved ahead for an organization, each with its next windows and the probability that high-priority \
+                      demand leaves them. With an id: this one alone",
+        parameters: &[
+            ("id", "integer", "Number of a reservation; no other argument then", false),
+            ("past", "boolean", "Also those that are over or withdrawn", false),
+        ],
+        writes: false,
+    },
+    Offered {
         name: "submit",
         title: "Submit a task",
         description: "Submits a task: it starts at once, or waits with its reason. The same id again is answered as it stands",
@@ -109,17 +120,56 @@ const OFFERED: [Offered; 9] = [
         parameters: &[("task", "string", "Id of the task", true)],
         writes: true,
     },
+    Offered {
+        name: "reserve",
+        title: "Reserve GPUs",
+        description: "Reserves GPUs of a pool for an organization in a window ahead, once or each week; the answer has the probability of \
+                      each window. The same reservation again is answered as it is stored",
+        parameters: &[
+            ("organization", "string", "The organization that gets the GPUs", true),
+            ("gpus", "number", "GPUs of each window", true),
+            ("from", "string", "Begin of the first window, RFC 3339", true),
+            ("to", "string", "End of the first window, RFC 3339", true),
+            (
+                "days",
+                "array",
+                "Days of the week on which a window begins, such as MO and TH, that of `from` among them, at the local time of the \
+                 cluster; one window alone without them",
+                false,
+            ),
+            ("until", "string", "No window begins at this time or later, RFC 3339; needs days", false),
+            ("dry_run", "boolean", "Only answer the windows with their probability: nothing is stored", false),
+        ],
+        writes: true,
+    },
+    Offered {
+        name: "withdraw",
+        title: "Withdraw a reservation",
+        description: "Withdraws a reservation: its next windows end. A second withdrawal changes nothing",
+        parameters: &[("id", "integer", "Number of the reservation", true)],
+        writes: true,
+    },
 ];
+
+/// Tools that are about no pool, or about all of them.
+const OF_NO_POOL: [&str; 2] = ["pools", "withdraw"];
+
+/// Tools that end something.
+const DESTRUCTIVE: [&str; 2] = ["cancel", "withdraw"];
 
 /// Tools that are about one pool name it by these.
 const POOL: [(&str, &str, &str, bool); 2] =
     [("cluster", "string", "Cluster of the pool", false), ("gpu_model", "string", "GPU model of the pool", false)];
 
 fn schema(tool: &Offered) -> JsonObject {
-    let of_pool = if tool.name == "pools" { &[][..] } else { &POOL };
+    let of_pool = if OF_NO_POOL.contains(&tool.name) { &[][..] } else { &POOL };
     let all = tool.parameters.iter().chain(of_pool);
     let property = |(name, kind, description, _): &(&str, &str, &str, bool)| {
-        ((*name).to_owned(), json!({ "type": kind, "description": description }))
+        let mut property = json!({ "type": kind, "description": description });
+        if *kind == "array" {
+            property["items"] = json!({ "type": "string" });
+        }
+        ((*name).to_owned(), property)
     };
     let properties: JsonObject = all.clone().map(property).collect();
     let required: Vec<&str> = all.filter(|(.., required)| *required).map(|(name, ..)| *name).collect();
@@ -135,7 +185,7 @@ fn schema(tool: &Offered) -> JsonObject {
 pub fn offered(writes: bool) -> Vec<Tool> {
     let tool = |tool: &Offered| {
         let hints = ToolAnnotations::with_title(tool.title).read_only(!tool.writes).idempotent(true);
-        let hints = hints.destructive(tool.name == "cancel").open_world(false);
+        let hints = hints.destructive(DESTRUCTIVE.contains(&tool.name)).open_world(false);
         Tool::new(tool.name, tool.description, schema(tool)).with_title(tool.title).with_annotations(hints)
     };
     OFFERED.iter().filter(|tool| writes || !tool.writes).map(tool).collect()
@@ -157,13 +207,14 @@ mod tests {
     #[test]
     fn tools_that_write_are_offered_only_where_that_is_allowed() {
         let names = |writes| offered(writes).iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
-        assert_eq!(names(false), ["pools", "quota", "why", "when", "what_if", "promises", "statement"]);
+        assert_eq!(names(false), ["pools", "quota", "why", "when", "what_if", "promises", "statement", "reservations"]);
         assert_eq!(names(true).len(), OFFERED.len());
         assert!(unknown("submit", false).ends_with("start it with --allow-writes"));
         assert!(unknown("quotas", false).starts_with("unknown tool \"quotas\": expected one of pools, quota"));
         for tool in offered(true) {
             let reads = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
-            assert_eq!(reads, Some(!["submit", "cancel"].contains(&tool.name.as_ref())), "{}", tool.name);
+            let writes = ["submit", "cancel", "reserve", "withdraw"].contains(&tool.name.as_ref());
+            assert_eq!(reads, Some(!writes), "{}", tool.name);
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
         }
     }

@@ -1415,7 +1415,8 @@ class PoolSummary:
     """Valid overrides."""
 
     quota_gpus_by_hours: dict[str, float]
-    """The quota for each offered number of hours that has one."""
+    """The quota for each offered number of hours that has one, as `/quota` answers it: at the stage
+    `conservative` no more than spot tasks hold."""
 
     spot_gpus_by_hours: dict[str, float]
     """S_a(H)."""
@@ -1425,6 +1426,10 @@ class PoolSummary:
 
     computed_at: str | None = None
     """When its quotas were computed; null without one."""
+
+    computed_quota_gpus_by_hours: dict[str, float] | None = None
+    """The same as last computed, at any age since `computed_at`: for a scheduler that ages them by what it holds
+    itself. Admit nothing by these alone."""
 
     guarantee_rate: float | None = None
     """p."""
