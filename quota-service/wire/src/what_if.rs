@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 pub struct WhatIfSide {
     /// Q_H, the quota.
     pub quota_gpus: f64,
-    /// GPUs that may still be admitted.
+    /// GPUs that could still be admitted while the quota is not `conservative`: `/quota` says at which stage it is.
     pub available_gpus: f64,
     /// C, the capacity.
     pub capacity_gpus: f64,
