@@ -25,6 +25,7 @@ mod retrain;
 mod silence;
 mod statement;
 mod transit;
+mod zeros;
 
 use axum::body::Body;
 use datasets::synthetic::SmallCluster;
