@@ -24,8 +24,11 @@ const RECENT_S: i64 = 3_600;
 const LIKE_WIDTH: f64 = 1.0;
 /// Below so many GPUs, arrivals of an hour are all alike.
 const FEW_GPUS: f64 = 20.0;
-/// Without so many windows nothing is drawn.
+/// Without so many windows shorter ones are drawn,
 const LEAST_WINDOWS: usize = 16;
+/// of so many seconds, one after another, and nothing without so many of them.
+const EARLY_WINDOW_S: i64 = 3_600;
+const LEAST_EARLY_WINDOWS: usize = 4;
 
 /// A job that arrived.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +66,7 @@ pub(super) enum Lasts<'a> {
 pub struct Arrivals<'a> {
     jobs: Vec<Arrival<'a>>,
     begins: Vec<UnixSeconds>,
+    window_s: i64,
     /// GPUs that arrived in the hour before each begin, and before now.
     recent: Vec<f64>,
     recent_now: f64,
@@ -72,10 +76,30 @@ impl<'a> Arrivals<'a> {
     /// Of the time that was watched without a gap, and of the past before it. None until enough windows were seen.
     #[must_use]
     pub fn of(history: &JobHistory, past: Option<&PastJobs>, survival: &'a Survival, now: UnixSeconds) -> Option<Self> {
+        Self::in_windows((WINDOW_S, LEAST_WINDOWS), (history, past), survival, now)
+    }
+
+    /// The same in windows of an hour, which are known hours earlier: on the first day waiting costs more than their bounds err.
+    #[must_use]
+    pub fn early(
+        history: &JobHistory,
+        past: Option<&PastJobs>,
+        survival: &'a Survival,
+        now: UnixSeconds,
+    ) -> Option<Self> {
+        Self::in_windows((EARLY_WINDOW_S, LEAST_EARLY_WINDOWS), (history, past), survival, now)
+    }
+
+    fn in_windows(
+        (window_s, least): (i64, usize),
+        (history, past): (&JobHistory, Option<&PastJobs>),
+        survival: &'a Survival,
+        now: UnixSeconds,
+    ) -> Option<Self> {
         let since = history.whole_since?;
-        let mut begins = windows((since, now));
-        begins.extend(past.iter().flat_map(|past| windows((past.since, past.until.min(since)))));
-        if begins.len() < LEAST_WINDOWS {
+        let mut begins = windows(window_s, (since, now));
+        begins.extend(past.iter().flat_map(|past| windows(window_s, (past.since, past.until.min(since)))));
+        if begins.len() < least {
             return None;
         }
         begins.sort_unstable();
@@ -90,13 +114,13 @@ impl<'a> Arrivals<'a> {
         let until = |at: UnixSeconds| arrived[jobs.partition_point(|job| job.at <= at)];
         let recent = |at: &UnixSeconds| (until(*at) - until(at.plus_s(-RECENT_S))) as f64 / 1_000.0;
         let (recent, recent_now) = (begins.iter().map(recent).collect(), recent(&now));
-        Some(Self { jobs, begins, recent, recent_now })
+        Some(Self { jobs, begins, window_s, recent, recent_now })
     }
 
     /// Whether enough windows were seen.
     #[must_use]
     pub fn are_known(history: &JobHistory, now: UnixSeconds) -> bool {
-        history.whole_since.is_some_and(|since| windows((since, now)).len() >= LEAST_WINDOWS)
+        history.whole_since.is_some_and(|since| windows(WINDOW_S, (since, now)).len() >= LEAST_WINDOWS)
     }
 
     /// Where the past of each path begins, for the window that begins `after_s` seconds from now: as often as its weight says.
@@ -122,6 +146,18 @@ impl<'a> Arrivals<'a> {
         draws.map(|draw| self.begins[place(draw)]).collect()
     }
 
+    /// Seconds of the longest hours that are drawn from these windows: an hour or two say little of a day.
+    #[must_use]
+    pub const fn reach_s(&self) -> i64 {
+        if self.window_s < WINDOW_S { WINDOW_S } else { i64::MAX }
+    }
+
+    /// Seconds of a window.
+    #[must_use]
+    pub const fn window_s(&self) -> i64 {
+        self.window_s
+    }
+
     /// All arrivals, in the order of their time.
     #[must_use]
     pub fn all(&self) -> &[Arrival<'a>] {
@@ -138,15 +174,15 @@ impl<'a> Arrivals<'a> {
     #[must_use]
     pub fn places(&self, begin: UnixSeconds) -> std::ops::Range<usize> {
         let until = |at: UnixSeconds| self.jobs.partition_point(|job| job.at <= at);
-        until(begin)..until(begin.plus_s(WINDOW_S))
+        until(begin)..until(begin.plus_s(self.window_s))
     }
 }
 
 /// Where the windows of a time begin that was seen whole.
-fn windows((since, until): (UnixSeconds, UnixSeconds)) -> Vec<UnixSeconds> {
-    let spare_s = until.since_s(since) - WINDOW_S;
+fn windows(window_s: i64, (since, until): (UnixSeconds, UnixSeconds)) -> Vec<UnixSeconds> {
+    let spare_s = until.since_s(since) - window_s;
     let count = if spare_s < 0 { 0 } else { spare_s / APART_S + 1 };
-    (0..count).map(|number| until.plus_s(-WINDOW_S - number * APART_S)).collect()
+    (0..count).map(|number| until.plus_s(-window_s - number * APART_S)).collect()
 }
 
 /// The arrivals that were watched.

@@ -65,7 +65,7 @@ impl Peaks {
 
 /// Draws the peaks of HP demand within each of `offered` from now on. The history has to have observed `now`; `demand_milli` is
 /// the HP demand of this moment in thousandths of a GPU: what of it is not in the history stays as it is. None until
-/// arrivals were watched for long enough.
+/// arrivals were watched for an hour and three quarters, and up to 4 h alone until they were watched for seven and three quarters.
 #[must_use]
 pub fn peaks(
     known: Known<'_>,

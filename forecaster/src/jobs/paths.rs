@@ -1,6 +1,6 @@
 //! Paths of demand: what runs and waits now goes, what will come is what came before.
 
-use super::arrivals::{Arrivals, Lasts, WINDOW_S};
+use super::arrivals::{Arrivals, Lasts};
 use super::survival::{Curve, Survival};
 use super::{Known, PATHS, Peaks};
 use rand::{RngExt, SeedableRng};
@@ -18,6 +18,8 @@ pub(super) struct Paths {
     step_s: i64,
     steps: usize,
     now_milli: i64,
+    /// Seconds of the longest hours that the arrivals tell of.
+    reach_s: i64,
     changes: Vec<i64>,
 }
 
@@ -32,11 +34,14 @@ impl Paths {
     ) -> Option<Self> {
         let Known { history, past } = known;
         let survival = Survival::learn(history, past, now);
-        let arrivals = Arrivals::of(history, past, &survival, now)?;
-        let step_s = LEAST_STEP_S.max(longest.seconds().div_euclid(MOST_STEPS));
-        let steps = (longest.seconds() / step_s) as usize;
+        let whole = Arrivals::of(history, past, &survival, now);
+        let arrivals = whole.or_else(|| Arrivals::early(history, past, &survival, now))?;
+        let longest_s = longest.seconds().min(arrivals.reach_s());
+        let step_s = LEAST_STEP_S.max(longest_s.div_euclid(MOST_STEPS));
+        let steps = (longest_s / step_s) as usize;
         let now_milli = i64::try_from(demand_milli).unwrap_or(i64::MAX / 4);
-        let mut paths = Self { step_s, steps, now_milli, changes: vec![0; PATHS * (steps + 1)] };
+        let mut paths =
+            Self { step_s, steps, now_milli, reach_s: arrivals.reach_s(), changes: vec![0; PATHS * (steps + 1)] };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let draws: [f64; PATHS] = std::array::from_fn(|stratum| -(1.0 - middle(stratum)).ln());
         for job in history.present.values() {
@@ -46,7 +51,7 @@ impl Paths {
             let milli = i64::from(job.gpus_milli);
             paths.depart((waits_s, job.age_s(now) as f64, milli), curve, &draws, &mut rng);
         }
-        for after_s in (0..longest.seconds()).step_by(WINDOW_S as usize) {
+        for after_s in (0..longest_s).step_by(arrivals.window_s() as usize) {
             paths.arrive(&arrivals, now, after_s, &mut rng);
         }
         Some(paths)
@@ -96,10 +101,11 @@ impl Paths {
         self.changes[path * (self.steps + 1) + step] += milli;
     }
 
-    /// The peaks of all paths within each of the hours, from now on.
+    /// The peaks of all paths within each of the hours, from now on, up to the first hours that are longer than the paths.
     pub fn peaks(&self, offered: &[HorizonHours]) -> Vec<Peaks> {
         let empty = |hours: &HorizonHours| Peaks { hours: *hours, sorted_gpus: Vec::with_capacity(PATHS) };
-        let mut all: Vec<Peaks> = offered.iter().map(empty).collect();
+        let is_drawn = |hours: &&HorizonHours| hours.seconds() <= self.reach_s;
+        let mut all: Vec<Peaks> = offered.iter().take_while(is_drawn).map(empty).collect();
         let mut highest = vec![0_i64; self.steps + 1];
         for changes in self.changes.chunks_exact(self.steps + 1) {
             let (mut level, mut peak) = (self.now_milli, self.now_milli);

@@ -92,12 +92,16 @@ fn jobs_that_always_end_after_an_hour_make_room_for_those_that_come() {
 }
 
 #[test]
-fn nothing_is_drawn_until_arrivals_were_watched_for_hours() {
-    let list = hourly(1);
-    let early = watched(&list, 7 * 3_600);
-    assert_eq!(bounds(alone(&early), at(7 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)), None);
-    let later = watched(&list, 8 * 3_600);
-    assert!(bounds(alone(&later), at(8 * 3_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)).is_some());
+fn bounds_are_drawn_from_windows_of_an_hour_until_there_are_those_of_four_hours() {
+    let drawn = |now: i64| {
+        let history = watched(&hourly(1), now);
+        let drawn = bounds(alone(&history), at(now), 0, &[hours(1), hours(4), hours(24)], (GuaranteeRate::GFS, 1));
+        drawn.map(|bounds| (bounds[0], bounds.len()))
+    };
+    assert_eq!(drawn(6_000), None);
+    assert_eq!(drawn(6_300), Some((8.0, 2)), "an hour says nothing of 24");
+    assert_eq!(drawn(27_600), Some((8.0, 2)));
+    assert_eq!(drawn(27_900), Some((8.0, 3)), "sixteen windows of four hours");
 }
 
 #[test]

@@ -195,13 +195,14 @@ fn without_a_forecast_each_hours_have_a_quota_as_soon_as_they_are_known_by_thems
         let known = (0..DAY / 3).map(|renewal| pool.renew(renewal, &[]).quotas.len());
         let known: Vec<usize> = known.collect();
         let first = |least: usize| known.iter().position(|count| *count >= least);
-        let expected = [1, 4].map(|hours| Some(7 + hours * 12 + 11));
-        assert_eq!([first(1), first(2)], expected, "seven moves, H, and until the twelfth rise is measured");
+        // Jobs: four windows of an hour, a quarter of an hour apart. Else: seven moves, H, and until the twelfth rise is measured.
+        let expected = [1, 4].map(|hours| Some(if has_jobs { 21 } else { 7 + hours * 12 + 11 }));
+        assert_eq!([first(1), first(2)], expected);
         assert!(known.is_sorted(), "{known:?}");
         // The served bounds of hours that are known are scored, of others none.
         let served = pool.learned.served(at(DAY / 3));
         assert!(served[0].day.looks > 0 && served[2].day.looks == 0, "{served:?}");
-        assert!(has_jobs || first(3).is_none());
+        assert_eq!(first(3), has_jobs.then_some(93), "three days are drawn from windows of four hours alone");
     }
 }
 
@@ -225,7 +226,7 @@ fn jobs_have_their_share_in_the_bound_once_arrivals_are_known_and_what_they_taug
         pool.hp_jobs = Some(jobs_at(renewal));
         let decided = pool.renew(renewal, &[]);
         let shared = decided.moving.unwrap().shared;
-        let (first, last) = (DAY / 4, 2 * DAY);
+        let (first, last) = (20, 2 * DAY);
         assert!(shared.iter().all(|one| renewal > first || one.share == 0.0), "{shared:?}");
         assert!(renewal < last || shared[0].share > 0.0 && shared[0].jobs_gpus.is_some(), "{shared:?}");
     }
