@@ -36,6 +36,9 @@ pub struct Known<'a> {
     pub history: &'a JobHistory,
     /// Those of a list, where there is one.
     pub past: Option<&'a PastJobs>,
+    /// Whether arrivals are drawn from windows of an hour until enough of four hours are known. They know nothing of busier hours
+    /// of the day.
+    pub is_early: bool,
 }
 
 /// The peaks of HP demand over some hours, one for each path.
@@ -65,7 +68,7 @@ impl Peaks {
 
 /// Draws the peaks of HP demand within each of `offered` from now on. The history has to have observed `now`; `demand_milli` is
 /// the HP demand of this moment in thousandths of a GPU: what of it is not in the history stays as it is. None until
-/// arrivals were watched for an hour and three quarters, and up to 4 h alone until they were watched for seven and three quarters.
+/// arrivals were watched for seven hours and three quarters; with `is_early` those of up to 4 h after one and three quarters.
 #[must_use]
 pub fn peaks(
     known: Known<'_>,
@@ -113,19 +116,19 @@ impl JobExpert {
     }
 
     /// Learns the HP jobs of this moment, draws their bounds and mixes each of `others_gpus` (one for each of the offered hours, or
-    /// of the first of them) with them. `past` are the jobs of a list, where there is one. `seed` and what was learned decide the
-    /// draws. Where others are missing the bounds of the jobs stand alone. The result does not decrease with the hours, if the
+    /// of the first of them) with them. `past` are the jobs of a list, where there is one; `is_early` is as in [`Known`]. `seed` and what
+    /// was learned decide the draws. Where others are missing the bounds of the jobs stand alone. The result does not decrease with the hours, if the
     /// others do not; it has the hours of which any bound is known.
     pub fn mix(
         &mut self,
         now: UnixSeconds,
         (demand_milli, jobs): (u64, &[HpJob]),
-        past: Option<&PastJobs>,
+        (past, is_early): (Option<&PastJobs>, bool),
         others_gpus: &[f64],
         seed: u64,
     ) -> Vec<SharedBound> {
         self.history.observe(now, jobs);
-        let known = Known { history: &self.history, past };
+        let known = Known { history: &self.history, past, is_early };
         let bounds = bounds(known, now, demand_milli, &self.share.offered(), (self.share.rate(), seed));
         self.share.mix(now, demand_milli, others_gpus, bounds.as_deref())
     }

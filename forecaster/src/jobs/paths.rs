@@ -32,10 +32,11 @@ impl Paths {
         longest: HorizonHours,
         seed: u64,
     ) -> Option<Self> {
-        let Known { history, past } = known;
+        let Known { history, past, is_early } = known;
         let survival = Survival::learn(history, past, now);
         let whole = Arrivals::of(history, past, &survival, now);
-        let arrivals = whole.or_else(|| Arrivals::early(history, past, &survival, now))?;
+        let early = || Arrivals::early(history, past, &survival, now);
+        let arrivals = whole.or_else(|| if is_early { early() } else { None })?;
         let longest_s = longest.seconds().min(arrivals.reach_s());
         let step_s = LEAST_STEP_S.max(longest_s.div_euclid(MOST_STEPS));
         let steps = (longest_s / step_s) as usize;

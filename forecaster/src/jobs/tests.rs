@@ -47,7 +47,7 @@ fn watched(list: &[Listed], until: i64) -> JobHistory {
 
 /// Without a list.
 fn alone(history: &JobHistory) -> Known<'_> {
-    Known { history, past: None }
+    Known { history, past: None, is_early: true }
 }
 
 /// One job an hour of 8 GPUs and 30 minutes, at a quarter past.
@@ -102,6 +102,9 @@ fn bounds_are_drawn_from_windows_of_an_hour_until_there_are_those_of_four_hours(
     assert_eq!(drawn(6_300), Some((8.0, 2)), "an hour says nothing of 24");
     assert_eq!(drawn(27_600), Some((8.0, 2)));
     assert_eq!(drawn(27_900), Some((8.0, 3)), "sixteen windows of four hours");
+    let history = watched(&hourly(1), 27_600);
+    let beside_a_forecast = Known { is_early: false, ..alone(&history) };
+    assert_eq!(bounds(beside_a_forecast, at(27_600), 0, &[hours(1)], (GuaranteeRate::GFS, 1)), None);
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn the_bounds_of_jobs_begin_with_half_and_get_the_weight_that_their_losses_earn(
         let (mut first, mut last) = (None, Vec::new());
         for number in 0..4 * 288 {
             let (now, jobs) = (number * RENEWAL_S, present(&list, number * RENEWAL_S));
-            last = expert.mix(at(now), (milli(&jobs), &jobs), None, &[other_gpus], 3);
+            last = expert.mix(at(now), (milli(&jobs), &jobs), (None, true), &[other_gpus], 3);
             first = first.or(Some(last[0].share).filter(|share| *share > 0.0));
         }
         (expert, first.unwrap(), last[0])
@@ -150,10 +153,15 @@ fn the_bounds_of_jobs_begin_with_half_and_get_the_weight_that_their_losses_earn(
     assert!(last.share > 0.99 && last.bound_gpus < 17.0, "{last:?}");
     let (_, _, worse) = played(8.0);
     assert!(worse.share < 0.4, "the other bound is right at all times: {worse:?}");
-    let alone = expert.clone().mix(at(4 * 86_400), (0, &[]), None, &[], 3);
+    let alone = expert.clone().mix(at(4 * 86_400), (0, &[]), (None, true), &[], 3);
     assert_eq!(alone[0].share, 1.0);
-    let again =
-        expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered).mix(at(4 * 86_400), (0, &[]), None, &[80.0], 3);
+    let again = expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered).mix(
+        at(4 * 86_400),
+        (0, &[]),
+        (None, true),
+        &[80.0],
+        3,
+    );
     assert!((again[0].share - 0.5).abs() < 1e-9, "for another rate nothing was judged");
 }
 
@@ -163,14 +171,17 @@ fn learned_jobs_survive_bytes_and_damage_is_noticed() {
     let mut expert = JobExpert::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
     for number in 0..600 {
         let jobs = present(&list, number * RENEWAL_S);
-        let _ = expert.mix(at(number * RENEWAL_S), (milli(&jobs), &jobs), None, &[9.0, 9.0], 3);
+        let _ = expert.mix(at(number * RENEWAL_S), (milli(&jobs), &jobs), (None, true), &[9.0, 9.0], 3);
     }
     let bytes = expert.to_bytes();
     assert!(bytes.len() < 6_000, "{}", bytes.len());
     let mut read = JobExpert::from_bytes(&bytes).unwrap().unwrap();
     assert_eq!(read, expert);
     let now = (at(600 * RENEWAL_S), (0, &[][..]));
-    assert_eq!(read.mix(now.0, now.1, None, &[9.0, 9.0], 5), expert.mix(now.0, now.1, None, &[9.0, 9.0], 5));
+    assert_eq!(
+        read.mix(now.0, now.1, (None, true), &[9.0, 9.0], 5),
+        expert.mix(now.0, now.1, (None, true), &[9.0, 9.0], 5)
+    );
     for cut in 0..bytes.len() {
         assert!(JobExpert::from_bytes(&bytes[..cut]).is_err(), "{cut}");
     }
@@ -223,12 +234,14 @@ fn with_a_list_bounds_are_drawn_from_the_first_look_on_as_after_days_of_watching
     history.observe(at(now), &[]);
     let offered = [hours(1), hours(4)];
     assert_eq!(peaks(alone(&history), at(now), 0, &offered, 7), None);
-    let drawn = peaks(Known { history: &history, past: Some(&past) }, at(now), 0, &offered, 7).unwrap();
+    let drawn =
+        peaks(Known { history: &history, past: Some(&past), is_early: false }, at(now), 0, &offered, 7).unwrap();
     assert!(drawn[1].quantile_gpus(GuaranteeRate::GFS) == 8.0 && drawn[0].mean_gpus() > 4.0, "{drawn:?}");
     // Those that run end as they did: after half an hour at most.
     let young = job(0, (now - 60, 0, 8, "vision"), Some(now - 60));
     history.observe(at(now), &[young]);
-    let drawn = peaks(Known { history: &history, past: Some(&past) }, at(now), 8_000, &offered, 7).unwrap();
+    let drawn =
+        peaks(Known { history: &history, past: Some(&past), is_early: false }, at(now), 8_000, &offered, 7).unwrap();
     assert!(drawn[1].mean_gpus() < 14.0, "{drawn:?}");
 }
 
@@ -238,7 +251,7 @@ fn a_list_counts_until_the_pool_was_watched_and_what_is_later_in_it_is_not_looke
     let history = watched(&list, 3 * 86_400);
     let (now, offered) = (at(3 * 86_400), [hours(1), hours(24)]);
     let later = PastJobs::of(&listed(&hourly(9)), at(9 * 86_400)).unwrap();
-    let mut known = Known { history: &history, past: None };
+    let mut known = Known { history: &history, past: None, is_early: false };
     let drawn = peaks(known, now, 0, &offered, 7);
     known.past = Some(&later);
     assert_eq!(peaks(known, now, 0, &offered, 7), drawn, "the pool was watched from the first job on");

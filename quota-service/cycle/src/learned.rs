@@ -153,7 +153,10 @@ impl Learned {
         };
         let others: Vec<f64> = mixed.iter().map(|one| one.bound_gpus).collect();
         let seed = now.get().unsigned_abs();
-        let shared = |Jobs { now: jobs, past }| self.jobs.mix(now, (hp_demand.milli(), jobs), past, &others, seed);
+        // A forecast knows the hours of the day, which windows of an hour do not.
+        let is_early = forecast.is_none();
+        let shared =
+            |Jobs { now: jobs, past }| self.jobs.mix(now, (hp_demand.milli(), jobs), (past, is_early), &others, seed);
         let shared = jobs.map(shared);
         let jobs = shared.is_some().then(|| self.jobs.history().seen());
         Moving { hp_demand, shared: shared.unwrap_or_default(), jobs, mixed }

@@ -226,7 +226,7 @@ fn jobs_have_their_share_in_the_bound_once_arrivals_are_known_and_what_they_taug
         pool.hp_jobs = Some(jobs_at(renewal));
         let decided = pool.renew(renewal, &[]);
         let shared = decided.moving.unwrap().shared;
-        let (first, last) = (20, 2 * DAY);
+        let (first, last) = (DAY / 4, 2 * DAY);
         assert!(shared.iter().all(|one| renewal > first || one.share == 0.0), "{shared:?}");
         assert!(renewal < last || shared[0].share > 0.0 && shared[0].jobs_gpus.is_some(), "{shared:?}");
     }
