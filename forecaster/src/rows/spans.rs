@@ -10,7 +10,7 @@ pub fn sums_of_last<const SPANS: usize>(
     let mut sums = [0.0; SPANS];
     let start = |span: usize| values.len() - spans[span].min(values.len());
     for span in (0..SPANS).rev() {
-        // What was added to it so far lies before it.
+        // Values added so far lie before its first one.
         sums[span] = 0.0;
         let end = if span == 0 { values.len() } else { start(span - 1) };
         for value in &values[start(span)..end] {
