@@ -79,4 +79,5 @@ pub use left::LEFT_AFTER_HOURS;
 pub use model::{Family, Model, ModelKind, ModelSpec, UnknownModel};
 pub use predict::{Predict, PredictError, forecast, roll};
 pub use rows::{History, HistoryFault, Source};
+pub use side_by_side::side_by_side;
 pub use trained::{TrainError, Trained, train};

@@ -1,6 +1,6 @@
 //! Work on all cores whose result is the same on any number of them.
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::OnceLock;
 
@@ -8,9 +8,13 @@ use std::sync::OnceLock;
 static CORES: OnceLock<Option<ThreadPool>> = OnceLock::new();
 
 /// Runs jobs on all cores, or on the threads of the pool that it is called in; results come in the order of the jobs, and no job
-/// reads the result of another.
+/// reads the result of another. One job alone runs where it is called.
 pub fn side_by_side<T: Send>(jobs: usize, each: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    let run = || (0..jobs).into_par_iter().map(&each).collect();
+    if jobs == 1 {
+        return vec![each(0)];
+    }
+    // Jobs are few and long: a thread without one takes over the next of another, instead of waiting for a row of them.
+    let run = || (0..jobs).into_par_iter().with_max_len(1).map(&each).collect();
     let cores = CORES.get_or_init(|| {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         ThreadPoolBuilder::new().num_threads(threads).build().ok()

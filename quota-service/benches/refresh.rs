@@ -233,12 +233,12 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
     };
     let pools = (0..POOLS).map(pool_inputs).collect();
     let calibrator = Some(Arc::new(taught(&panel, HorizonHours::new(hours).expect("in range"))));
-    ClusterInputs { panel: Arc::new(panel), run, calibrator, pools, now, eta_frozen: false, remembered: None }
+    ClusterInputs { panel: Arc::new(panel), run, calibrator, pools, now, virtual_time: false, remembered: None }
 }
 
 fn renew(inputs: &ClusterInputs) -> Published {
     let pools = plan(inputs).pools.into_iter().map(|pool| match pool.outcome {
-        Ok(quota) => PublishedPool::of(quota, Vec::new(), false),
+        Ok(quota) => PublishedPool::of(quota, pool.answers, Vec::new()),
         Err(why) => panic!("{}: {why}", pool.id),
     });
     Published::default().with(pools.collect::<Vec<_>>())

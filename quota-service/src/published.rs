@@ -80,6 +80,16 @@ impl Answer {
         Self { fresh, computed_at, held, by_stage }
     }
 
+    /// The answers of new quotas, in their order. `virtual_time` marks a virtual clock.
+    #[must_use]
+    pub fn all_of(pool: &PoolQuota, virtual_time: bool) -> Vec<Self> {
+        let answer = |one: &placement::Quota| {
+            let fresh = plan::answer(pool, one, virtual_time);
+            Self::new(fresh, pool.computed_at, Held { spot: one.used, available: one.available }, None)
+        };
+        pool.quotas.iter().map(answer).collect()
+    }
+
     #[must_use]
     pub fn hours(&self) -> u8 {
         self.fresh.hours
@@ -101,16 +111,12 @@ impl Answer {
 }
 
 impl PublishedPool {
-    /// New quotas as answers. `virtual_time` marks a virtual clock.
+    /// New quotas with [their answers](Answer::all_of).
     #[must_use]
-    pub fn of(quota: PoolQuota, eta_moves: Vec<EtaMove>, virtual_time: bool) -> Self {
-        let answer = |one: &placement::Quota| {
-            let fresh = plan::answer(&quota, one, virtual_time);
-            Answer::new(fresh, quota.computed_at, Held { spot: one.used, available: one.available }, None)
-        };
+    pub fn of(quota: PoolQuota, answers: Vec<Answer>, eta_moves: Vec<EtaMove>) -> Self {
         Self {
             id: quota.id.clone(),
-            answers: quota.quotas.iter().map(answer).collect(),
+            answers,
             eta_moves,
             stored_explanations: BTreeMap::new(),
             problem: None,

@@ -152,13 +152,16 @@ impl Correlations {
     /// The same at each of some steps; `stddevs` are those of so many organizations at each, `[step][organization]`.
     #[must_use]
     pub fn variances(&self, stddevs: &[f64], organizations: usize, steps: usize) -> Vec<f64> {
-        let known: Vec<f64> = (0..steps)
-            .flat_map(|step| self.known.iter().map(move |place| stddevs[step * organizations + place]))
-            .collect();
-        let mut variances = vec![0.0; steps];
-        let size = self.known.len();
-        for (known, variances) in known.chunks(STEPS_AT_ONCE * size.max(1)).zip(variances.chunks_mut(STEPS_AT_ONCE)) {
-            pulp::Arch::new().dispatch(Variances { matrix: &self.matrix, stddevs: known, size, of_steps: variances });
+        let (mut variances, size) = (vec![0.0; steps], self.known.len());
+        let mut known = vec![0.0; size * STEPS_AT_ONCE];
+        for (place, variances) in variances.chunks_mut(STEPS_AT_ONCE).enumerate().filter(|_| size > 0) {
+            let of_steps = &stddevs[place * STEPS_AT_ONCE * organizations..];
+            for (known, place) in known.chunks_exact_mut(STEPS_AT_ONCE).zip(&self.known) {
+                let of_place = of_steps.iter().skip(*place).step_by(organizations);
+                known[..variances.len()].iter_mut().zip(of_place).for_each(|(known, stddev)| *known = *stddev);
+            }
+            let found = pulp::Arch::new().dispatch(Variances { matrix: &self.matrix, stddevs: &known, size });
+            variances.copy_from_slice(&found[..variances.len()]);
         }
         if !self.unknown.is_empty() {
             for (step, variance) in variances.iter_mut().enumerate() {
@@ -177,44 +180,69 @@ impl Correlations {
     }
 }
 
-/// Steps that pass a row of correlations together: it is read once for all of them.
+/// Steps that pass a row of correlations together, each in a lane of its own: no register is as wide as more of them.
 const STEPS_AT_ONCE: usize = 8;
 
-/// Variances of sums of values with deviations `[step][value]` and a matrix of their correlations.
+/// Variances of sums of values with deviations `[value][STEPS_AT_ONCE]` and a matrix of their correlations.
 struct Variances<'a> {
     matrix: &'a [f64],
     stddevs: &'a [f64],
     size: usize,
-    of_steps: &'a mut [f64],
 }
 
 impl WithSimd for Variances<'_> {
-    type Output = ();
+    type Output = [f64; STEPS_AT_ONCE];
 
     #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        let mut found = [0.0; STEPS_AT_ONCE];
+        let (variances, _) = S::as_mut_simd_f64s(&mut found);
+        let (stddevs, _) = S::as_simd_f64s(self.stddevs);
+        let registers = variances.len();
         for (place, correlations) in self.matrix.chunks_exact(self.size).enumerate() {
-            for (stddevs, variance) in self.stddevs.chunks_exact(self.size).zip(&mut *self.of_steps) {
-                *variance += stddevs[place] * dot(correlations, stddevs);
+            for (register, variance) in variances.iter_mut().enumerate() {
+                let products = simd.mul_f64s(
+                    stddevs[place * registers + register],
+                    dot(simd, correlations, stddevs, (registers, register)),
+                );
+                *variance = simd.add_f64s(*variance, products);
             }
         }
+        found
     }
 }
 
-/// The sum of products, in sums of their own that a processor adds side by side.
+/// Adds products to sums, each a variable of its own: those of an array may be written to memory after each product.
+macro_rules! add_products {
+    (($simd:ident, $ones:ident, $others:ident, $registers:ident, $register:ident) $($sum:ident $place:literal)*) => {
+        $(
+            let one = $simd.splat_f64s($ones[$place]);
+            $sum = $simd.add_f64s($sum, $simd.mul_f64s(one, $others[$place * $registers + $register]));
+        )*
+    };
+}
+
+/// Sums of products with one register of so many of each value, in eight sums of their own that a processor adds side by side, and the
+/// rest.
 #[expect(clippy::inline_always, reason = "it is compiled for these registers, in the caller")]
 #[inline(always)]
-fn dot(one: &[f64], other: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (ones, others) = (one.chunks_exact(8), other.chunks_exact(8));
-    let rest: f64 = ones.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum();
-    for (ones, others) in ones.zip(others) {
-        for (sum, (a, b)) in sums.iter_mut().zip(ones.iter().zip(others)) {
-            *sum += a * b;
-        }
+fn dot<S: Simd>(simd: S, one: &[f64], other: &[S::f64s], (registers, register): (usize, usize)) -> S::f64s {
+    let zero = simd.splat_f64s(0.0);
+    let [mut s0, mut s1, mut s2, mut s3, mut s4, mut s5, mut s6, mut s7] = [zero; 8];
+    let (ones, others) = (one.chunks_exact(8), other.chunks_exact(8 * registers));
+    let mut rest = zero;
+    for (one, other) in ones.remainder().iter().zip(others.remainder().chunks_exact(registers)) {
+        rest = simd.add_f64s(rest, simd.mul_f64s(simd.splat_f64s(*one), other[register]));
     }
-    sums.iter().sum::<f64>() + rest
+    for (ones, others) in ones.zip(others) {
+        add_products!((simd, ones, others, registers, register) s0 0 s1 1 s2 2 s3 3 s4 4 s5 5 s6 6 s7 7);
+    }
+    let mut sum = s0;
+    for next in [s1, s2, s3, s4, s5, s6, s7, rest] {
+        sum = simd.add_f64s(sum, next);
+    }
+    sum
 }
 
 /// Of a pool with more organizations than this only so many, evenly spaced, are correlated, and the others are taken to do as
@@ -305,5 +333,34 @@ impl PoolResiduals {
         let pairs = (0..steps).flat_map(|one| (one + 1..steps).map(move |other| (one, other)));
         let each: Vec<f64> = pairs.map(|(one, other)| shrinkage::pair(&self.total[one], &self.total[other])).collect();
         if each.is_empty() { 1.0 } else { (each.iter().sum::<f64>() / each.len() as f64).clamp(0.0, 1.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As one processor lane adds them: eight sums, the rest, and the sum of these.
+    fn alone(one: &[f64], other: &[f64]) -> f64 {
+        let whole = one.len() / 8 * 8;
+        let product = |at: usize| one[at] * other[at];
+        let eight = (0..8).map(|first| (first..whole).step_by(8).map(product).sum::<f64>());
+        eight.sum::<f64>() + (whole..one.len()).map(product).sum::<f64>()
+    }
+
+    #[test]
+    fn variances_of_many_steps_are_the_bits_of_each_alone() {
+        for (size, steps) in [(1, 1), (7, 3), (21, 8), (32, 19)] {
+            let matrix: Vec<f64> = (0..size * size).map(|at| (at * 31 % 17) as f64 / 17.0 - 0.3).collect();
+            let stddevs: Vec<f64> = (0..size * steps).map(|at| (at * 37 % 101) as f64 * 0.13 + 0.1).collect();
+            let known = Correlations { matrix, known: (0..size).rev().collect(), unknown: Vec::new(), mean: 0.0 };
+            for (step, variance) in known.variances(&stddevs, size, steps).into_iter().enumerate() {
+                let of_step: Vec<f64> = stddevs[step * size..][..size].iter().rev().copied().collect();
+                let rows = known.matrix.chunks(size).zip(&of_step).map(|(row, one)| one * alone(row, &of_step));
+                assert_eq!(variance.to_bits(), rows.sum::<f64>().to_bits(), "{size} organizations, step {step}");
+            }
+        }
+        let none = Correlations { matrix: Vec::new(), known: Vec::new(), unknown: vec![0], mean: 0.0 };
+        assert_eq!(none.variances(&[2.0, 3.0], 1, 2), [4.0, 9.0]);
     }
 }

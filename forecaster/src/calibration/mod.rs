@@ -10,6 +10,7 @@
 //!  └─ kept until its hours are over ──► observe
 //! ```
 
+mod apply;
 mod bytes;
 mod conformal;
 mod cursor;
@@ -282,23 +283,6 @@ impl Calibrator {
         [0, 1].map(|level| self.shared[level].order_statistic(LEVELS[level].1).unwrap_or(0.0))
     }
 
-    /// The forecasts as they are to be issued, in their order; `panel` holds demand up to their issue time. One of a series without a
-    /// day of residuals, or of the cold-start rule, passes unchanged, as all do where the correction is switched off.
-    #[must_use]
-    pub fn apply(&self, panel: &Panel, raw: &[DemandForecast]) -> Vec<DemandForecast> {
-        let (shared, horizon, all) = (self.shared(), self.horizon, panel.series());
-        let (reach, between) = (Reach::over(horizon), Between::each(&recorded_steps(horizon)));
-        let (mut known, mut places) = (Cursor::default(), Cursor::default());
-        let one = |forecast: &DemandForecast| {
-            let Some(state) = self.known(forecast, &mut known) else { return forecast.clone() };
-            let place = places.find(all.len(), |place| all[place].id(), forecast.series()).ok();
-            let demand = place.and_then(|place| demand_of(panel, place, forecast.issue()));
-            let latest_gpus = demand.and_then(|demand| demand.latest_gpus());
-            corrected(forecast, state, &Inputs { horizon, reach: &reach, between: &between, shared, latest_gpus })
-        };
-        raw.iter().map(one).collect()
-    }
-
     /// The state that corrects a forecast, where there is one.
     fn known(&self, forecast: &DemandForecast, cursor: &mut Cursor) -> Option<&SeriesState> {
         let place = cursor.find(self.series.len(), |place| &self.series[place].id, forecast.series()).ok()?;
@@ -352,13 +336,6 @@ impl Calibrator {
 fn demand_of(panel: &Panel, place: usize, issue: HourStart) -> Option<Demand<'_>> {
     let one = &panel.series()[place];
     Some(Demand { gpus: one.demand_gpus(), measured: one.measured(), issue: panel.index_of(issue)? })
-}
-
-fn corrected(forecast: &DemandForecast, state: &SeriesState, of: &Inputs<'_>) -> DemandForecast {
-    let steps = state.correct(forecast.steps(), of);
-    let corrected = DemandForecast::new(forecast.series().clone(), forecast.issue(), forecast.origin(), steps);
-    // Past a billion GPUs there is nothing to correct.
-    corrected.unwrap_or_else(|_| forecast.clone())
 }
 
 /// All of several sorted lists, sorted.

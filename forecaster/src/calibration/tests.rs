@@ -3,6 +3,7 @@
 mod mixture;
 mod reach;
 
+use super::apply::SERIES_AT_ONCE;
 use super::*;
 use crate::bound::{Aggregation, bounds};
 use crate::gaussian;
@@ -228,6 +229,20 @@ fn taught(hours: usize) -> (Panel, Calibrator) {
     let both = |at| [forecast_of("a", at, 22.0, 5.0), forecast_of("b", at, 3.2, 0.2)];
     (0..hours).map(hour).for_each(|at| calibrator.observe(&panel, at, &both(at)));
     (panel, calibrator)
+}
+
+#[test]
+fn many_forecasts_are_corrected_as_each_alone_on_any_number_of_cores() {
+    let (panel, calibrator) = taught(60);
+    let one = |number: usize| forecast_of(name(number % 3), hour(60), 4.0 + number as f64 * 0.1, 1.0);
+    let raw: Vec<_> = (0..2 * SERIES_AT_ONCE + 7).map(one).collect();
+    let alone: Vec<_> = raw.iter().flat_map(|one| calibrator.apply(&panel, std::slice::from_ref(one))).collect();
+    assert_ne!(alone, raw, "there is something to correct");
+    for threads in [1, 3] {
+        let cores = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(cores.install(|| calibrator.apply(&panel, &raw)), alone, "{threads} threads");
+    }
+    assert!(calibrator.apply(&panel, &[]).is_empty());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! How far demand rose, and at what time of the day.
 
 use crate::nearness;
-use std::collections::BTreeMap;
 use vocab::{GuaranteeRate, UnixSeconds};
 
 /// Below so many measured rises there is no live bound.
@@ -12,7 +11,8 @@ const HOUR_S: i64 = 3_600;
 /// Rises in thousandths of a mean move, by how often they were measured at which hour of the day, in UTC.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Rises {
-    counts: BTreeMap<(i64, u8), u32>,
+    /// Sorted. Each renewal copies all of them, and adds or removes few: a list is one block of memory.
+    counts: Vec<((i64, u8), u32)>,
     by_hour: [u32; HOURS],
     all: usize,
 }
@@ -21,7 +21,10 @@ impl Rises {
     /// `from` is when the rise began to be measured.
     pub fn add(&mut self, from: UnixSeconds, rise: i64) {
         let hour = hour_of_day(from);
-        *self.counts.entry((rise, hour)).or_default() += 1;
+        match self.place(rise, hour) {
+            Ok(known) => self.counts[known].1 += 1,
+            Err(place) => self.counts.insert(place, ((rise, hour), 1)),
+        }
         self.by_hour[usize::from(hour)] += 1;
         self.all += 1;
     }
@@ -29,14 +32,19 @@ impl Rises {
     /// Removes a rise.
     pub fn remove(&mut self, from: UnixSeconds, rise: i64) {
         let hour = hour_of_day(from);
-        if let Some(count) = self.counts.get_mut(&(rise, hour)) {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&(rise, hour));
+        if let Ok(known) = self.place(rise, hour) {
+            self.counts[known].1 -= 1;
+            if self.counts[known].1 == 0 {
+                self.counts.remove(known);
             }
             self.by_hour[usize::from(hour)] -= 1;
             self.all -= 1;
         }
+    }
+
+    /// The place of a rise at an hour, or that at which it would stand.
+    fn place(&self, rise: i64, hour: u8) -> Result<usize, usize> {
+        self.counts.binary_search_by_key(&(rise, hour), |(known, _)| *known)
     }
 
     /// Two answers to how far demand rises with probability p, in mean moves: of all hours of the day alike, and of those near
@@ -57,7 +65,7 @@ impl Rises {
         // A hair less, so that a sum of whole numbers reaches a whole number.
         let wanted = (measured + most) * rate.as_f64() - 1e-9 * measured;
         // From the largest down, since p is large: the last one that, with those below it, still has what is wanted.
-        let mut found = self.counts.last_key_value().map_or(0, |((rise, _), _)| *rise);
+        let mut found = self.counts.last().map_or(0, |((rise, _), _)| *rise);
         let mut reached = measured;
         for ((rise, hour), count) in self.counts.iter().rev() {
             if reached < wanted {

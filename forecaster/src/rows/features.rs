@@ -1,6 +1,7 @@
 //! The features of a window for a model of rows: differences to the last value, in deviations of the series, then the calendar.
 
 use super::StepGroups;
+use super::spans::sums_of_last;
 use crate::trees::TargetColumns;
 use datasets::window::Window;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,8 @@ const WEEK_HOURS: usize = 168;
 const STEPS_MOST: usize = 8;
 const LAGS_OF_DAYS: [usize; 6] = [48, 72, 96, 120, 144, 168];
 const SPANS_HOURS: [usize; 6] = [3, 6, 12, 24, 72, 168];
+/// Hours whose mean change from hour to hour is read.
+const CHANGES_HOURS: [usize; 5] = [3, 6, 12, DAY_HOURS, WEEK_HOURS];
 const DAYS_OF_CHANGES: usize = 7;
 const WEEKS_OF_CHANGES: usize = 4;
 /// Hour of the day, weekday and day off of the first target, and the place of the series: the last features of a row.
@@ -304,11 +307,8 @@ impl Look<'_> {
             put(self.scaled(self.ago(lag)));
         }
         self.spans().into_iter().flatten().for_each(&mut put);
-        for hours in [3, 6, 12, DAY_HOURS] {
-            put(self.changes(hours).0);
-        }
-        put(self.changes(DAY_HOURS).1);
-        put(self.changes(WEEK_HOURS).0);
+        let ([of_days @ .., of_week], most) = self.changes();
+        of_days.into_iter().chain([most, of_week]).for_each(&mut put);
         put(self.last / self.scale_gpus);
         put(self.last.ln_1p());
         put(self.scale_gpus.ln());
@@ -334,30 +334,37 @@ impl Look<'_> {
     }
 
     /// Mean, deviation, largest and smallest of the last hours, of each of the spans. Shorter spans end longer ones, so that what is
-    /// largest or smallest is found once; the sums of each begin at its first hour.
+    /// largest or smallest is found once.
     fn spans(&self) -> [[f64; 4]; SPANS_HOURS.len()] {
+        let hours = SPANS_HOURS.map(|hours| hours.min(self.seen.len()) as f64);
+        let sums = sums_of_last(self.seen, &SPANS_HOURS, |value, _| value);
+        let means: [f64; SPANS_HOURS.len()] = std::array::from_fn(|span| sums[span] / hours[span]);
+        let squares = sums_of_last(self.seen, &SPANS_HOURS, |value, span| (value - means[span]).powi(2));
         let mut spans = [[0.0; 4]; SPANS_HOURS.len()];
         let (mut least, mut most, mut end) = (f64::INFINITY, 0.0_f64, self.seen.len());
-        for (found, hours) in spans.iter_mut().zip(SPANS_HOURS) {
-            let span = &self.seen[self.seen.len() - hours.min(self.seen.len())..];
-            let newer = self.seen.len() - end;
-            for value in &span[..span.len() - newer] {
+        for (number, (found, span)) in spans.iter_mut().zip(SPANS_HOURS).enumerate() {
+            let start = self.seen.len() - span.min(self.seen.len());
+            for value in &self.seen[start..end] {
                 (least, most) =
                     (if *value < least { *value } else { least }, if *value > most { *value } else { most });
             }
-            end = self.seen.len() - span.len();
-            let mean = span.iter().sum::<f64>() / span.len() as f64;
-            let spread = (span.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / span.len() as f64).sqrt();
-            *found = [self.scaled(mean), spread / self.scale_gpus, self.scaled(most), self.scaled(least)];
+            end = start;
+            let spread = (squares[number] / hours[number]).sqrt();
+            *found = [self.scaled(means[number]), spread / self.scale_gpus, self.scaled(most), self.scaled(least)];
         }
         spans
     }
 
-    /// Mean and largest change from hour to hour.
-    fn changes(&self, hours: usize) -> (f64, f64) {
-        let span = &self.seen[self.seen.len() - (hours + 1).min(self.seen.len())..];
-        let changes = span.windows(2).map(|pair| (pair[1] - pair[0]).abs());
-        let (sum, most) = changes.fold((0.0, 0.0_f64), |(sum, most), change| (sum + change, most.max(change)));
-        (sum / (span.len() - 1).max(1) as f64 / self.scale_gpus, most / self.scale_gpus)
+    /// Mean changes from hour to hour, and the largest one of the last day.
+    fn changes(&self) -> ([f64; CHANGES_HOURS.len()], f64) {
+        let newest = &self.seen[self.seen.len() - (WEEK_HOURS + 1).min(self.seen.len())..];
+        let mut changes = [0.0; WEEK_HOURS];
+        let changes = &mut changes[..newest.len() - 1];
+        changes.iter_mut().zip(newest.windows(2)).for_each(|(change, pair)| *change = (pair[1] - pair[0]).abs());
+        let mut means = sums_of_last(changes, &CHANGES_HOURS, |change, _| change);
+        let hours = CHANGES_HOURS.map(|hours| hours.min(changes.len()).max(1) as f64);
+        means.iter_mut().zip(hours).for_each(|(mean, hours)| *mean = *mean / hours / self.scale_gpus);
+        let of_day = &changes[changes.len() - DAY_HOURS.min(changes.len())..];
+        (means, of_day.iter().copied().fold(0.0, f64::max) / self.scale_gpus)
     }
 }

@@ -5,6 +5,7 @@ mod drawn;
 mod features;
 mod history;
 mod samples;
+mod spans;
 mod step_groups;
 
 pub use features::{FeatureGroup, Features};

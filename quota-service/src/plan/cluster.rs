@@ -2,6 +2,7 @@
 
 use super::forecasts::{Corrected, Forecasts, Predictions, Remembered};
 use super::overrides::asked;
+use crate::published::Answer;
 use crate::settings::ServedSettings;
 use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps, reported};
 use datasets::{Calendar, Panel};
@@ -9,7 +10,7 @@ use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::Calibrator;
 use forecaster::risk::Controlled;
 use forecaster::watched::Served;
-use forecaster::{Predict, PredictError, Trained};
+use forecaster::{Predict, PredictError, Trained, side_by_side};
 use placement::eta::{Ended, EtaDecision, EtaState};
 use placement::overrides::Overridden;
 use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
@@ -59,8 +60,8 @@ pub struct ClusterInputs {
     pub calibrator: Option<Arc<Calibrator>>,
     pub pools: Vec<PoolInputs>,
     pub now: UnixSeconds,
-    /// Whether eta stays as it is: under a virtual clock nothing may be learned.
-    pub eta_frozen: bool,
+    /// Whether the clock is virtual: nothing may be learned then, eta stays as it is, and answers carry their time.
+    pub virtual_time: bool,
     /// Forecasts of the last plan.
     pub remembered: Option<Remembered>,
 }
@@ -142,6 +143,8 @@ pub struct PoolQuota {
 pub struct PoolPlan {
     pub id: PoolId,
     pub outcome: Result<PoolQuota, NoQuota>,
+    /// Of each of the quotas, ready to be sent.
+    pub answers: Vec<Answer>,
     pub moved: Option<EtaMoved>,
     /// For the next renewal.
     pub learned: Option<Learned>,
@@ -157,18 +160,19 @@ pub struct ClusterPlan {
     pub remembered: Option<Remembered>,
 }
 
-/// Computes the quotas of every pool of a cluster.
+/// Computes the quotas of every pool of a cluster, on all cores; on any number of them they are the same.
 #[must_use]
 pub fn plan(inputs: &ClusterInputs) -> ClusterPlan {
     let forecasts = Forecasts::of(inputs);
-    let pools = inputs.pools.iter().map(|pool| plan_pool(inputs, pool, &forecasts)).collect();
+    let pools = side_by_side(inputs.pools.len(), |pool| plan_pool(inputs, &inputs.pools[pool], &forecasts));
     let predictions = if let Forecasts::Ready { predictions, .. } = forecasts { Some(predictions) } else { None };
     let remembered = predictions.as_ref().map(|predictions| Remembered::of(inputs, predictions));
     ClusterPlan { pools, predictions, remembered }
 }
 
 fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -> PoolPlan {
-    let failed = |why| PoolPlan { id: pool.id.clone(), outcome: Err(why), moved: None, learned: None };
+    let failed =
+        |why| PoolPlan { id: pool.id.clone(), outcome: Err(why), answers: Vec::new(), moved: None, learned: None };
     match forecasts {
         Forecasts::NoUsage => failed(NoQuota::NoUsage),
         Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
@@ -234,7 +238,8 @@ fn quota(
         reporting_organizations: reported.as_ref().map_or(0, |reported| reported.organizations),
         not_reported: reported.iter().flat_map(|reported| &reported.missing).copied().cloned().collect(),
     };
-    Ok(PoolPlan { id, outcome: Ok(quota), moved, learned })
+    let answers = Answer::all_of(&quota, inputs.virtual_time);
+    Ok(PoolPlan { id, outcome: Ok(quota), answers, moved, learned })
 }
 
 /// Decision of the cycle on a pool whose forecasts have these bounds.
@@ -265,7 +270,7 @@ fn decided(
         eta: pool.eta,
         unspent: &unspent,
         newest_outcome: pool.newest_outcome,
-        eta_is_fixed: inputs.eta_frozen,
+        eta_is_fixed: inputs.virtual_time,
     })
 }
 

@@ -7,6 +7,8 @@ mod forecasts;
 mod kept;
 mod live;
 mod overrides;
+#[cfg(test)]
+mod tests;
 mod what_if;
 
 pub use chance::chance_of_room;

@@ -71,7 +71,7 @@ pub async fn cluster(
         calibrator: None,
         pools: inputs,
         now,
-        eta_frozen: renewals.core.clock.is_virtual(),
+        virtual_time: renewals.core.clock.is_virtual(),
         remembered: cached.forecasts.take(),
     };
     Ok(ClusterKnown::Ready(inputs, placed))

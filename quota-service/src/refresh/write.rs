@@ -40,7 +40,7 @@ pub async fn write(
                 let moves = quotas.core.store.eta_moves(&plan.id, MOVES_SHOWN).await?;
                 let mut glance = glance(&quotas.core, &plan.id, placed.get(&plan.id), inputs.now).await?;
                 glance.placed_by = pool.settings.placed_by;
-                let ready = PublishedPool { glance, ..PublishedPool::of(quota, moves, quotas.core.clock.is_virtual()) };
+                let ready = PublishedPool { glance, ..PublishedPool::of(quota, plan.answers, moves) };
                 stored.extend(to_store(&ready, history, quotas.core.config.explanation_s));
                 published.push(ready);
             }
