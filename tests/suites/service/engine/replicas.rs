@@ -3,7 +3,7 @@
 use super::*;
 use quota_service::leases::Leases;
 use std::time::Instant;
-use tests::{Listening, on_both_databases};
+use tests::{Backend, Listening, on_both_databases};
 
 on_both_databases![
     one_service_writes_and_the_others_answer_the_same,
