@@ -90,7 +90,7 @@ async fn a_bad_users_calendar_ends_with_exit_code_three_and_leaves_nothing_behin
     let empty = run(&database, "datasets", &["describe"]);
     let nothing = match database.backend {
         Backend::Sqlite => "there is no database file",
-        Backend::Postgres => "the database is empty",
+        Backend::Postgres => "it has no tables of Headroom",
     };
     assert!(empty.stderr.contains(nothing), "{}", empty.stderr);
     let missing = made.ingest(&database, &["--calendar", "missing.ics"]);
