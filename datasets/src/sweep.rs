@@ -11,7 +11,7 @@ use vocab::{
 pub enum SweepError {
     #[error(transparent)]
     Hour(#[from] HourError),
-    #[error("the demand of {series} at {at} exceeds the largest number of GPUs")]
+    #[error("the demand of {series} at {at} exceeds the limit of {max} GPUs: check the GPUs of its jobs", max = MilliGpus::MOST_STATED_GPUS)]
     TooLarge { series: SeriesId, at: UnixSeconds },
 }
 
@@ -109,7 +109,8 @@ fn sweep(
             level_milli += change;
             peak_milli = peak_milli.max(level_milli);
         }
-        let demand = u64::try_from(peak_milli).ok().and_then(|milli| MilliGpus::from_milli(milli).ok());
+        let demand =
+            u64::try_from(peak_milli).ok().and_then(|milli| MilliGpus::stated(MilliGpus::from_milli(milli)).ok());
         let demand = demand.ok_or_else(|| SweepError::TooLarge { series: series.clone(), at: hour.instant() })?;
         rows.push(UsageRow { series: series.clone(), hour, demand });
     }

@@ -213,7 +213,7 @@ pub struct Ingest {
     #[arg(long, value_name = "TIME", value_parser = command_line::instant)]
     pub epoch: Option<UnixSeconds>,
     /// GPUs of the pool, for a file with one pool
-    #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::parse(text), allow_negative_numbers = true)]
+    #[arg(long, value_name = "GPUS", value_parser = |text: &str| MilliGpus::stated(MilliGpus::parse(text)), allow_negative_numbers = true)]
     pub capacity: Option<MilliGpus>,
     /// Node list (node_name,gpu_model,gpu_capacity_num,cpu_num) of gfs-jobs or philly: the capacity of each GPU model; for
     /// slurm, the output of scontrol show nodes --json (22.05: sinfo --json) [default: asked for where sacct is run]

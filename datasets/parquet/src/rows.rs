@@ -197,7 +197,8 @@ impl OfFile<'_> {
             Value::Whole(gpus) => MilliGpus::exact(gpus as f64),
             Value::Text(_) => return Err(RowFault::NoValue { column }),
         };
-        let demand = demand.map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })?;
+        let demand =
+            MilliGpus::stated(demand).map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })?;
         Ok(Some(UsageRow { series, hour, demand }))
     }
 }

@@ -186,7 +186,7 @@ impl<'a> Collector<'a> {
                 continue;
             }
             let demand = amount(series, sample.at_ms, sample.value)?;
-            let sum = pool.sums[place].checked_add(demand);
+            let sum = pool.sums[place].checked_add(demand).filter(|sum| MilliGpus::stated(Ok(*sum)).is_ok());
             pool.sums[place] = sum.ok_or_else(|| DataFault::Sum { at: seconds(sample.at_ms) })?;
             let peak = peaks.entry(hour_of(part.span, place, self.rhythm)).or_default();
             *peak = (*peak).max(demand);
@@ -287,7 +287,7 @@ pub(crate) fn twice(what: String, first: &Series, second: &Series) -> DataFault 
 pub(crate) fn amount(series: &Series, at_ms: i64, gpus: f64) -> Result<MilliGpus, DataFault> {
     let at = seconds(at_ms);
     let refused = |fault: AmountError| DataFault::Amount { labels: shown_labels(series), at, fault };
-    MilliGpus::nearest(gpus).map_err(refused)
+    MilliGpus::stated(MilliGpus::nearest(gpus)).map_err(refused)
 }
 
 /// The GPU model of a series.

@@ -122,7 +122,8 @@ impl Nodes {
         }
         let row = |(gpu_model, count): (GpuModel, u64)| {
             let pool = PoolId { cluster: cluster.clone(), gpu_model };
-            Ok(CapacityRow { pool, from, capacity: MilliGpus::from_milli(count.saturating_mul(MilliGpus::PER_GPU))? })
+            let milli = count.saturating_mul(MilliGpus::PER_GPU);
+            Ok(CapacityRow { pool, from, capacity: MilliGpus::stated(MilliGpus::from_milli(milli))? })
         };
         by_model.into_iter().map(row).collect()
     }

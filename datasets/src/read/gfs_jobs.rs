@@ -20,6 +20,9 @@ pub const GFS_JOB_COLUMNS: [&str; 9] = [
     "job_type",
 ];
 
+/// Cores of a pod: a million.
+const MOST_CORES: u64 = 1_000_000;
+
 /// Reads a job list into hourly HP demand (see [`crate::sweep::hourly_hp_demand`]); times count from `epoch`.
 ///
 /// # Errors
@@ -64,11 +67,12 @@ fn parse(row: &Row<'_>, epoch: UnixSeconds) -> Result<Task, RowFault> {
         row.name("gpu_model", GpuModel::parse)?,
         class,
         row.after("submit_time", epoch, ("seconds", 1))?,
-        Some(row.integer("duration", 0)?.unsigned_abs()),
+        Some(row.duration_s("duration", ("seconds", 1))?),
         row.gpus("gpu_request")?,
         u32::try_from(workers).map_err(|_| too_many())?,
     )
     .map_err(RowFault::Task)?;
-    task.cpu_milli_per_pod = row.given("cpu_request").map_or(Ok(0), |_| row.thousandths("cpu_request"))?;
+    task.cpu_milli_per_pod =
+        row.given("cpu_request").map_or(Ok(0), |_| row.thousandths("cpu_request", "cores", MOST_CORES))?;
     Ok(task)
 }

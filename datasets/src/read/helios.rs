@@ -104,10 +104,9 @@ fn take(tenant: &mut Tenant, row: &Row<'_>, options: &ReadOptions) -> Result<(),
     }
     let (running, pending) = (row.gpus("running_gpu_num")?, row.gpus("pending_gpu_num")?);
     let capacity = row.gpus("total_gpu_num")?;
-    let demand = running.checked_add(pending).ok_or_else(|| RowFault::Amount {
-        column: "pending_gpu_num".to_owned(),
-        fault: vocab::AmountError::TooLarge { gpus: running.as_gpus() + pending.as_gpus() },
-    })?;
+    let too_large = || vocab::AmountError::TooLarge { gpus: running.as_gpus() + pending.as_gpus() };
+    let demand = MilliGpus::stated(running.checked_add(pending).ok_or_else(too_large))
+        .map_err(|fault| RowFault::Amount { column: "pending_gpu_num".to_owned(), fault })?;
     tenant.by_minute.insert(minute, demand);
     tenant.capacity.insert(hour, capacity);
     Ok(())

@@ -86,6 +86,10 @@ pub enum RowFault {
     Integer { column: String, text: String, least: i64 },
     #[error("column {column}: {text:?} is not a whole number from {least} to {most}")]
     Within { column: String, text: String, least: u64, most: u64 },
+    #[error("column {column}: {text:?} is not a number of {unit} from 0 to {most}, with at most three decimals")]
+    Decimal { column: String, text: String, unit: &'static str, most: u64 },
+    #[error("column {column}: {text} {unit} are longer than the limit of {most}: write the duration in {unit}")]
+    TooLong { column: String, text: String, unit: &'static str, most: u64 },
     #[error("column {column}: unknown value {text:?}: expected {known}")]
     Choice { column: &'static str, text: String, known: &'static str },
     #[error("column {column}: {fault}")]

@@ -62,7 +62,7 @@ pub fn capacity_by_model(nodes: &[NodeRow], from: HourStart) -> Result<Vec<Capac
         *gpus.entry(node.pool.clone()).or_default() += u64::from(node.gpus);
     }
     let row = |(pool, gpus): (PoolId, u64)| {
-        Ok(CapacityRow { pool, from, capacity: MilliGpus::from_milli(gpus.saturating_mul(1_000))? })
+        Ok(CapacityRow { pool, from, capacity: MilliGpus::stated(MilliGpus::from_milli(gpus.saturating_mul(1_000)))? })
     };
     gpus.into_iter().map(row).collect()
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The header.
 pub const PHASE_COLUMNS: [&str; 4] = ["model", "load_s", "load_large_s", "save_s"];
 /// A day: a phase that takes longer is a mistake.
-const MOST_MS: u64 = vocab::SECONDS_PER_DAY as u64 * 1_000;
+const MOST_S: u64 = vocab::SECONDS_PER_DAY as u64;
 
 /// The phases of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,16 +31,7 @@ pub fn phases(file: &Path) -> Result<Vec<PhaseRow>, ReadError> {
     let (mut found, mut names) = (Vec::new(), Names::default());
     let mut table = Table::open(file, &PHASE_COLUMNS, Extra::Refused)?;
     table.each_good(|row| {
-        let ms = |column: &'static str| {
-            let ms = row.thousandths(column)?;
-            let beyond = || super::RowFault::Within {
-                column: column.to_owned(),
-                text: row.text(column).to_owned(),
-                least: 0,
-                most: MOST_MS / 1_000,
-            };
-            (ms <= MOST_MS).then_some(ms).ok_or_else(beyond)
-        };
+        let ms = |column: &'static str| row.thousandths(column, "seconds", MOST_S);
         let [load_ms, load_large_ms, save_ms] = [ms("load_s")?, ms("load_large_s")?, ms("save_s")?];
         let model = row.text("model").to_owned();
         if names.is_new("model", &model, row)? {

@@ -159,6 +159,9 @@ fn form_error(file: &Path, row: u64, fault: &csv::Error) -> ReadError {
     ReadError::Row { file: file.to_owned(), row, fault }
 }
 
+/// Of a job: ten years. Longer ones are slips of a unit, and a replay would take minutes for each.
+const MOST_DURATION_S: i64 = 10 * 366 * vocab::SECONDS_PER_DAY;
+
 /// One row, its fields by column name.
 pub struct Row<'a> {
     record: &'a StringRecord,
@@ -190,9 +193,13 @@ impl Row<'_> {
         gpus(column, self.text(column))
     }
 
-    /// Thousandths of a decimal that is not negative.
-    pub fn thousandths(&self, column: &str) -> Result<u64, RowFault> {
-        self.gpus(column).map(MilliGpus::milli)
+    /// Thousandths of a decimal of 0 to `most` with at most three decimals.
+    pub fn thousandths(&self, column: &str, unit: &'static str, most: u64) -> Result<u64, RowFault> {
+        let text = self.text(column);
+        let fault = || RowFault::Decimal { column: column.to_owned(), text: text.to_owned(), unit, most };
+        // GPUs lie on the same grid.
+        let milli = MilliGpus::parse(text).map_err(|_| fault())?.milli();
+        if milli <= most.saturating_mul(1_000) { Ok(milli) } else { Err(fault()) }
     }
 
     /// A whole number of `least` to `most`.
@@ -254,6 +261,16 @@ impl Row<'_> {
         at.hour().map(|_| at).map_err(|_| beyond())
     }
 
+    /// `column`, which counts seconds × `unit_s`, as the seconds of a duration of at most ten years.
+    pub fn duration_s(&self, column: &str, (unit, unit_s): (&'static str, i64)) -> Result<u64, RowFault> {
+        let (text, most) = (self.text(column), (MOST_DURATION_S / unit_s).unsigned_abs());
+        let number = self.integer(column, 0)?.unsigned_abs();
+        if number > most {
+            return Err(RowFault::TooLong { column: column.to_owned(), text: text.to_owned(), unit, most });
+        }
+        Ok(number * unit_s.unsigned_abs())
+    }
+
     pub fn name<T>(&self, column: &str, parse: impl Fn(&str) -> Result<T, NameError>) -> Result<T, RowFault> {
         let text = self.text(column);
         visible(text).and_then(|()| parse(text)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
@@ -266,5 +283,5 @@ fn whole(text: &str) -> Option<i64> {
 }
 
 pub fn gpus(column: &str, text: &str) -> Result<MilliGpus, RowFault> {
-    MilliGpus::parse(text).map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })
+    MilliGpus::stated(MilliGpus::parse(text)).map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })
 }

@@ -69,7 +69,7 @@ fn every_bad_row_is_named_with_file_row_column_and_remedy() {
         ),
         (
             "2020-05-01T00:00:00Z,earth,V100,vc1,1e308",
-            "usage.csv, row 2: column demand_gpus: 1e308 GPUs exceeds the limit of 1000000000 GPUs",
+            "usage.csv, row 2: column demand_gpus: 1e308 GPUs exceeds the limit of 10000000 GPUs: write GPUs, not thousandths or bytes",
         ),
         (
             "2020-05-01T00:30:00Z,earth,V100,vc1,1",
@@ -122,6 +122,24 @@ fn bad_rows_that_may_be_skipped_are_listed_and_the_others_kept() {
     let report = read_as("usage.csv", text.as_bytes(), |file| usage(file, &lenient)).unwrap();
     assert_eq!(report.rows.len(), 2);
     assert_eq!(report.skipped.iter().map(|one| one.row).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn a_duration_or_cores_beyond_all_sense_are_refused_with_their_row_and_unit() {
+    for (rest, expected) in [
+        (
+            "4,1,1,0,10000000000,Spot",
+            "row 2: column duration: 10000000000 seconds are longer than the limit of 316224000: write",
+        ),
+        ("-1,1,1,0,60,Spot", "row 2: column cpu_request: \"-1\" is not a number of cores from 0 to 1000000"),
+        ("1e308,1,1,0,60,Spot", "row 2: column cpu_request: \"1e308\" is not a number of cores"),
+        ("4,20000000,1,0,60,HP", "row 2: column gpu_request: 2e7 GPUs exceeds the limit of 10000000 GPUs: write GPUs"),
+    ] {
+        let text = format!("{}\nj,o,A10,{rest}\n", super::GFS_JOB_COLUMNS.join(","));
+        let read = |file: &Path| super::gfs_tasks(file, UnixSeconds::new(0), &options()).map(drop);
+        let fault = read_as("jobs.csv", text.as_bytes(), read).unwrap_err();
+        assert!(fault.contains(expected), "{fault}");
+    }
 }
 
 #[test]
@@ -226,7 +244,7 @@ fn a_job_with_an_unknown_type_or_no_workers_is_refused() {
     );
     assert!(jobs("j,o,A10,1,1,0,0,60,HP\n").unwrap_err().contains("column worker_num: \"0\" is not a whole number"));
     assert!(jobs("j,o,A10,1,1,1,-5,60,HP\n").unwrap_err().contains("column submit_time"));
-    assert!(jobs("j,o,A10,1,999999999,9,0,60,HP\n").unwrap_err().contains("exceeds the limit of one task"));
+    assert!(jobs("j,o,A10,1,9999999,999,0,60,HP\n").unwrap_err().contains("exceeds the limit of one task"));
     assert!(jobs("j,o,A10,1,1,1,99999999999,60,HP\n").unwrap_err().contains("99999999999 seconds after the epoch lie"));
     assert!(jobs("j,o,A10,1,0.125,1,0.0,60.0,HP\n").is_ok(), "whole numbers written by a data frame");
 }

@@ -20,6 +20,8 @@ pub enum AmountError {
     OffGrid { gpus: f64, nearest: MilliGpus },
     #[error("{gpus:e} GPUs exceeds the limit of {max} GPUs", max = MilliGpus::MAX_GPUS)]
     TooLarge { gpus: f64 },
+    #[error("{gpus:e} GPUs exceeds the limit of {max} GPUs: write GPUs, not thousandths or bytes", max = MilliGpus::MOST_STATED_GPUS)]
+    TooLargeToState { gpus: f64 },
 }
 
 /// Thousandths of one GPU: a quarter of a card is the exact integer 250.
@@ -46,6 +48,10 @@ impl MilliGpus {
     pub const ZERO: Self = Self(0);
     /// [`Self::MAX_GPUS`] as an amount.
     pub const MAX: Self = Self(Self::MAX_MILLI);
+    /// Ten million GPUs: the most that one row, field or sample may state as demand or capacity. It is more than any pool has, and a
+    /// hundredth of [`Self::MAX_GPUS`], so that forecasts, bounds and sums over organizations have room above it. Amounts that are
+    /// stored or computed may exceed it.
+    pub const MOST_STATED_GPUS: u64 = 10_000_000;
     const MAX_MILLI: u64 = Self::MAX_GPUS * Self::PER_GPU;
 
     /// # Errors
@@ -101,6 +107,20 @@ impl MilliGpus {
             return Err(AmountError::NotANumber { text: text.to_owned() });
         }
         Self::exact(gpus)
+    }
+
+    /// An amount as a source states it, of [`Self::MOST_STATED_GPUS`] at most.
+    ///
+    /// # Errors
+    /// The fault of `read`, and [`AmountError::TooLargeToState`] above that.
+    pub fn stated(read: Result<Self, AmountError>) -> Result<Self, AmountError> {
+        match read {
+            Ok(amount) if amount.0 > Self::MOST_STATED_GPUS * Self::PER_GPU => {
+                Err(AmountError::TooLargeToState { gpus: amount.as_gpus() })
+            }
+            Err(AmountError::TooLarge { gpus }) => Err(AmountError::TooLargeToState { gpus }),
+            other => other,
+        }
     }
 
     fn scaled(gpus: f64, round: fn(f64) -> f64) -> Result<Self, AmountError> {
@@ -215,6 +235,21 @@ mod tests {
         assert_eq!(MilliGpus::parse("-1"), Err(AmountError::Negative { gpus: -1.0 }));
         assert_eq!(MilliGpus::parse("1e308"), Err(AmountError::TooLarge { gpus: 1e308 }));
         assert!(MilliGpus::from_milli(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn what_is_stated_leaves_room_for_bounds_and_what_is_stored_does_not_have_to() {
+        let most = MilliGpus::MOST_STATED_GPUS as f64;
+        assert_eq!(MilliGpus::stated(MilliGpus::exact(most)).map(MilliGpus::as_gpus), Ok(most));
+        for gpus in [most + 0.001, 999_999_999.0, 1e308] {
+            assert_eq!(
+                MilliGpus::stated(MilliGpus::exact(gpus)),
+                Err(AmountError::TooLargeToState { gpus }),
+                "refused where it is stated"
+            );
+        }
+        assert_eq!(MilliGpus::stated(MilliGpus::exact(-1.0)), Err(AmountError::Negative { gpus: -1.0 }));
+        assert!(MilliGpus::from_milli(999_999_999_000).is_ok(), "what is stored is read");
     }
 
     #[test]

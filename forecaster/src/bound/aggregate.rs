@@ -153,7 +153,7 @@ pub fn bounds(
             bound.bound_gpus = shorter.bound_gpus;
         }
         let no_amount = |fault| BoundError::NoAmount { hours, fault };
-        bound.bound = MilliGpus::rounded_up(bound.bound_gpus.max(0.0)).map_err(no_amount)?;
+        bound.bound = super::amount(bound.bound_gpus).map_err(no_amount)?;
         bounds.push(bound);
     }
     Ok(bounds)

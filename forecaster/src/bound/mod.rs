@@ -72,3 +72,24 @@ impl fmt::Display for Aggregation {
         f.write_str(self.as_str())
     }
 }
+
+/// A bound as an amount. Above any capacity, the largest amount leaves as little to spot as the bound does.
+fn amount(gpus: f64) -> Result<vocab::MilliGpus, vocab::AmountError> {
+    match vocab::MilliGpus::rounded_up(gpus.max(0.0)) {
+        Err(vocab::AmountError::TooLarge { .. }) if gpus.is_finite() => Ok(vocab::MilliGpus::MAX),
+        amount => amount,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::amount;
+    use vocab::MilliGpus;
+
+    #[test]
+    fn a_bound_above_all_amounts_is_the_largest_one_and_what_is_no_number_is_none() {
+        assert_eq!(amount(1.149e9), Ok(MilliGpus::MAX));
+        assert_eq!(amount(-3.0), Ok(MilliGpus::ZERO));
+        assert!(amount(f64::INFINITY).is_err());
+    }
+}

@@ -36,9 +36,9 @@ impl Place<'_> {
         FieldFault::new(format!("{}/{field}", self.0), detail)
     }
 
-    /// An amount of GPUs, in thousandths.
+    /// An amount of GPUs, in thousandths, of [`MilliGpus::MOST_STATED_GPUS`] at most.
     pub fn gpus(self, field: &str, gpus: f64) -> Result<MilliGpus, FieldFault> {
-        MilliGpus::exact(gpus).map_err(|fault| self.fault(field, fault))
+        MilliGpus::stated(MilliGpus::exact(gpus)).map_err(|fault| self.fault(field, fault))
     }
 
     /// A whole number of at most `most`.

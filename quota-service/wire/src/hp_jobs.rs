@@ -44,6 +44,9 @@ pub(crate) fn parse(bodies: &[HpJobBody], as_of: UnixSeconds) -> Result<Vec<HpJo
         }
         jobs.push(job);
     }
+    let sum_milli = jobs.iter().fold(0_u64, |sum, job: &HpJob| sum.saturating_add(job.gpus_milli));
+    MilliGpus::stated(MilliGpus::from_milli(sum_milli))
+        .map_err(|fault| FieldFault::new("/hp_jobs", format!("the jobs together: {fault}")))?;
     Ok(jobs)
 }
 
@@ -114,6 +117,12 @@ mod tests {
         );
         assert_eq!(fault(&[running("a", 0.0)]), "/hp_jobs/0/gpus: a job without GPUs is no demand: leave it out");
         assert!(fault(&[running("", 1.0)]).starts_with("/hp_jobs/0/id: "));
+        let many = [running("a", 9e6), running("b", 9e6)];
+        assert!(
+            fault(&many).starts_with("/hp_jobs: the jobs together: 1.8e7 GPUs exceeds the limit"),
+            "{}",
+            fault(&many)
+        );
         assert!(fault(&[running("a", -1.0)]).starts_with("/hp_jobs/0/gpus: -1 GPUs is negative"));
         assert!(
             fault(&[body("a", 1.0, HpJobStateBody::Running, "noon")]).starts_with("/hp_jobs/0/since: invalid time")

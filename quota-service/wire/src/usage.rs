@@ -15,7 +15,7 @@ pub struct UsageRowBody {
     pub gpu_model: String,
     /// `*` for the pool's own hourly peak.
     pub organization: String,
-    /// HP GPUs running + pending, peak within the hour.
+    /// HP GPUs running + pending, peak within the hour; at most 10,000,000.
     pub demand_gpus: f64,
 }
 
@@ -102,6 +102,7 @@ mod tests {
             ("2020-05-18T01:00:00Z", -1.0),
             ("yesterday", 1.0),
             ("2020-05-18T00:00:00Z", 2.0),
+            ("2020-05-18T02:00:00Z", 999_999_999.0),
         ])
         .unwrap_err();
         assert_eq!(
@@ -111,6 +112,7 @@ mod tests {
                 "/rows/2/demand_gpus: -1 GPUs is negative",
                 "/rows/3/hour: invalid time \"yesterday\": write RFC 3339 such as 2024-03-01T00:00:00Z",
                 "/rows/4/demand_gpus: 2.000 for the same hour as row 0, which has 1.000: keep one of them",
+                "/rows/5/demand_gpus: 9.99999999e8 GPUs exceeds the limit of 10000000 GPUs: write GPUs, not thousandths or bytes",
             ]
         );
     }

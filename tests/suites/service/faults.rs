@@ -198,10 +198,11 @@ async fn a_body_that_is_too_large_or_no_json_is_refused(database: TestDatabase) 
 async fn numbers_that_are_no_amounts_are_refused(database: TestDatabase) {
     let service = serving(&database, 500).await;
     for (idle, printed) in [
-        ("1e308", "1e308 GPUs exceeds the limit of 1000000000 GPUs"),
+        ("999999999", "9.99999999e8 GPUs exceeds the limit of 10000000 GPUs: write GPUs"),
+        ("1e308", "1e308 GPUs exceeds the limit of 10000000 GPUs"),
         ("-1", "-1 GPUs is negative"),
         ("\"1k\"", "\"1k\" is text; write a number"),
-        ("9223372036854775807", "exceeds the limit of 1000000000 GPUs"),
+        ("9223372036854775807", "exceeds the limit of 10000000 GPUs"),
         ("501", "idle and spot GPUs exceed the capacity of 500.000"),
     ] {
         let body = format!(r#"{{"capacity_gpus": 500, "idle_gpus": {idle}, "as_of": "{}"}}"#, end().plus_s(60));

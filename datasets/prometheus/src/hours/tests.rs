@@ -254,7 +254,10 @@ fn what_no_rows_can_be_made_of_is_refused_with_series_and_remedy() {
             "gpu_seconds_total is a counter, not demand",
         ),
         (refused(&[("namespace", "a")], samples(0, "1 -2 1 1")), "at 2023-11-15T00:15:00Z: -2 GPUs is negative"),
-        (refused(&[("namespace", "a")], samples(0, "1 1e10 1 1")), "the limit of 1000000000 GPUs"),
+        (
+            refused(&[("namespace", "a")], samples(0, "1 2e7 1 1")),
+            "2e7 GPUs exceeds the limit of 10000000 GPUs: write GPUs",
+        ),
         (refused(&[("namespace", "a")], at(-900)), "unexpected or repeated sample"),
         (refused(&[("namespace", "a")], at(3_600)), "unexpected or repeated sample"),
         (refused(&[("namespace", "a")], at(7)), "unexpected or repeated sample"),

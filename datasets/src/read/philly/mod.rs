@@ -119,7 +119,7 @@ fn parse(row: &Row<'_>, epoch: UnixSeconds, options: &ReadOptions) -> Result<(Ta
     let id = row.name("job_id", TaskId::parse)?;
     let organization = row.tenant("user")?;
     let submitted = row.after("submit_time", epoch, MINUTES)?;
-    let duration_s = row.integer("duration", 0)?.saturating_mul(MINUTES.1).unsigned_abs();
+    let duration_s = row.duration_s("duration", MINUTES)?;
     let gpus = row.within("num_gpu", 0, u64::from(u32::MAX))? as u32;
     if gpus == 0 {
         return Ok((id, None));

@@ -2910,7 +2910,7 @@ class UsageRowBody:
     """The cluster."""
 
     demand_gpus: float
-    """HP GPUs running + pending, peak within the hour."""
+    """HP GPUs running + pending, peak within the hour; at most 10,000,000."""
 
     gpu_model: str
     """The GPU model."""
