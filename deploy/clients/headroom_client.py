@@ -311,6 +311,9 @@ class Client:
 
 
 def quoted(name: str) -> str:
+    """An id as a whole segment of a path. Of a dot or two the address of another request would be made, as of nothing."""
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is not an id: name the task")
     return urllib.parse.quote(name, safe="")
 
 

@@ -37,6 +37,12 @@ pub enum ClientError {
         /// The earliest time for another try, where the answer names one.
         retry_after: Option<Duration>,
     },
+    /// An id that no path can have.
+    #[error("{id:?} is not an id: name the task or node")]
+    NoId {
+        /// The id.
+        id: String,
+    },
     /// An answer of another kind.
     #[error("{url} does not answer as quota-service: {detail}; check the URL")]
     Foreign {
@@ -89,6 +95,7 @@ impl ClientError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::Foreign { .. } | Self::Settings { .. } => true,
+            Self::NoId { .. } => false,
             Self::Refused { status, .. } => !matches!(status, 400 | 413 | 422),
         }
     }
@@ -99,7 +106,7 @@ impl ClientError {
         match self {
             Self::Unavailable { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
-            Self::Foreign { .. } | Self::Settings { .. } => false,
+            Self::Foreign { .. } | Self::Settings { .. } | Self::NoId { .. } => false,
         }
     }
 

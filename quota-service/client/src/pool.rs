@@ -4,7 +4,7 @@ use crate::error::ClientError;
 use crate::events::Events;
 use crate::exchange::{Asked, Client};
 use crate::quotas::Quotas;
-use crate::url::{Path, encoded};
+use crate::url::{Path, encoded, segment};
 use hyper::Method;
 use wire::{
     Explanation, ForecastAnswer, NodeBody, NodeList, NodeViews, OutcomeBatch, OutcomeReceipt, PoolList, PoolStateBody,
@@ -135,7 +135,7 @@ impl Client {
 
     /// `PUT /v1/nodes/{id}`.
     pub async fn put_node(&self, id: &str, node: &NodeBody) -> Result<NodeBody, ClientError> {
-        self.send(Method::PUT, &format!("/v1/nodes/{}", encoded(id)), node).await
+        self.send(Method::PUT, &format!("/v1/nodes/{}", segment(id)?), node).await
     }
 }
 
@@ -147,8 +147,8 @@ impl Pool {
         Path::new(path).with("cluster", &self.cluster).with("gpu_model", &self.gpu_model)
     }
 
-    fn of_task(&self, id: &str, what: &str) -> Path {
-        self.query(format!("/v1/tasks/{}{what}", encoded(id)))
+    fn of_task(&self, id: &str, what: &str) -> Result<Path, ClientError> {
+        Ok(self.query(format!("/v1/tasks/{}{what}", segment(id)?)))
     }
 
     fn of_pool(&self, what: &str) -> String {
@@ -228,32 +228,32 @@ impl Pool {
 
     /// `GET /v1/tasks/{id}`.
     pub async fn task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
-        self.client.get(self.of_task(id, "").as_str()).await
+        self.client.get(self.of_task(id, "")?.as_str()).await
     }
 
     /// `GET /v1/tasks/{id}/explain`.
     pub async fn explain_task(&self, id: &str) -> Result<TaskExplanation, ClientError> {
-        self.client.get(self.of_task(id, "/explain").as_str()).await
+        self.client.get(self.of_task(id, "/explain")?.as_str()).await
     }
 
     /// `GET /v1/tasks/{id}/eta`: when a waiting task will start, or a running one has started.
     pub async fn task_eta(&self, id: &str) -> Result<StartAnswer, ClientError> {
-        self.client.get(self.of_task(id, "/eta").as_str()).await
+        self.client.get(self.of_task(id, "/eta")?.as_str()).await
     }
 
     /// `DELETE /v1/tasks/{id}`.
     pub async fn delete(&self, id: &str) -> Result<TaskAnswer, ClientError> {
-        self.client.call(Method::DELETE, self.of_task(id, "").as_str()).await
+        self.client.call(Method::DELETE, self.of_task(id, "")?.as_str()).await
     }
 
     /// `POST /v1/tasks/{id}/finish`.
     pub async fn finish(&self, id: &str) -> Result<TaskAnswer, ClientError> {
-        self.client.call(Method::POST, self.of_task(id, "/finish").as_str()).await
+        self.client.call(Method::POST, self.of_task(id, "/finish")?.as_str()).await
     }
 
     /// `POST /v1/tasks/{id}/checkpoint`.
     pub async fn checkpoint(&self, id: &str) -> Result<TaskAnswer, ClientError> {
-        self.client.call(Method::POST, self.of_task(id, "/checkpoint").as_str()).await
+        self.client.call(Method::POST, self.of_task(id, "/checkpoint")?.as_str()).await
     }
 
     /// `GET /v1/events`: what happens to tasks, from now on, or after the event with the id `after`.

@@ -1,5 +1,6 @@
 //! URL of the service.
 
+use crate::error::ClientError;
 use hyper::Uri;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -66,6 +67,14 @@ pub fn encoded(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
 
+/// An id as a whole segment of a path.
+///
+/// # Errors
+/// It is empty, or one or two dots: what is between here and the service would make the address of another request of it.
+pub fn segment(id: &str) -> Result<String, ClientError> {
+    if matches!(id, "" | "." | "..") { Err(ClientError::NoId { id: id.to_owned() }) } else { Ok(encoded(id)) }
+}
+
 /// A path with its query.
 pub struct Path {
     text: String,
@@ -108,6 +117,14 @@ mod tests {
         let path = Path::new(format!("/v1/tasks/{}", encoded("a/b c")));
         let path = path.with("cluster", "east ü").with_some("days", None::<u32>).with_some("hours", Some(4));
         assert_eq!(path.as_str(), "/v1/tasks/a%2Fb%20c?cluster=east%20%C3%BC&hours=4");
+    }
+
+    #[test]
+    fn an_id_of_dots_or_of_nothing_is_refused_before_it_is_sent() {
+        for id in ["", ".", ".."] {
+            assert_eq!(segment(id), Err(ClientError::NoId { id: id.to_owned() }));
+        }
+        assert_eq!(segment("../x").unwrap(), "..%2Fx");
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn fix_of(fault: &HeadroomError) -> &'static str {
             "set headroom_token_file to a file with a token: quota-service token create --role report"
         }
         HeadroomError::Refused { status: 403, .. } => "give the token the cluster of this program in its scope",
-        HeadroomError::Settings { .. } => "correct the setting",
+        HeadroomError::Settings { .. } | HeadroomError::NoId { .. } => "correct the setting",
         HeadroomError::Foreign { .. } => "set headroom_url to the URL of quota-service",
         HeadroomError::Unavailable { .. } | HeadroomError::Refused { .. } => {
             "start quota-service, or set headroom_url to a URL that is reachable from here"

@@ -6,6 +6,7 @@ use headroom_client::ClientError;
 /// The failure of a request; refusals have their code behind the sentence.
 pub fn of(fault: &ClientError) -> Failure {
     let exit = match fault {
+        ClientError::NoId { .. } => Exit::Usage,
         ClientError::Settings { .. } | ClientError::Foreign { .. } => Exit::ConfigInvalid,
         _ if fault.is_transient() => Exit::Unavailable,
         ClientError::Refused { status: 400 | 413 | 422, .. } => Exit::DataInvalid,
@@ -34,5 +35,6 @@ mod tests {
         assert_eq!(exits, [5, 5, 3, 3, 1, 1, 1]);
         let away = ClientError::Unavailable { url: "http://x".to_owned(), detail: "refused".to_owned() };
         assert_eq!(of(&away).exit as u8, 5);
+        assert_eq!(of(&ClientError::NoId { id: "..".to_owned() }).exit as u8, 2);
     }
 }

@@ -56,6 +56,20 @@ fn rust(address: &str, token: &str, more: &[&str]) -> Command {
     command
 }
 
+#[test]
+fn the_client_in_one_file_sends_no_id_that_makes_another_address() {
+    if !has_python() {
+        return;
+    }
+    let program = "import headroom_client as client\nfor one in ('', '.', '..'):\n    try:\n        client.quoted(one)\n    \
+                   except ValueError:\n        continue\n    raise SystemExit(f'{one!r} is sent')\n\
+                   assert client.quoted('../x') == '..%2Fx'";
+    let mut command = Command::new("python3");
+    command.args(["-B", "-c", program]).current_dir(file("clients"));
+    let output = ran(command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 fn ran(mut command: Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }

@@ -214,6 +214,32 @@ class Reservations(unittest.TestCase):
         self.assertEqual(body["repeats"], {"days": ["TU", "TH"], "until": "2027-03-01T00:00:00Z"})
         self.assertNotIn("repeats", json.loads(served.requests[0].content))
 
+    def test_an_id_is_one_segment_of_a_path_and_none_of_another_request(self) -> None:
+        bare: Any = "../overrides/1"
+        served = Served(httpx.Response(204), httpx.Response(204))
+        served.client().withdraw(bare)
+        asyncio.run(served.asynchronous().withdraw(bare))
+        paths = {request.url.raw_path for request in served.requests}
+        self.assertEqual(paths, {b"/v1/reservations/..%2Foverrides%2F1"})
+        unsent = Served()
+        client, both = unsent.client(), unsent.asynchronous()
+        pool, pools = client.pool("earth", "A100"), both.pool("earth", "A100")
+        for no_id in ("", ".", ".."):
+            spelt: Any = no_id
+            for refused in (pool.task, pool.why, pool.when, pool.cancel, pool.finish, pool.checkpoint):
+                self.assertRaisesRegex(ValueError, "is not an id", refused, no_id)
+            for unquoted in (client.withdraw, client.reservation):
+                self.assertRaisesRegex(ValueError, "is not an id", unquoted, spelt)
+            with self.assertRaisesRegex(ValueError, "is not an id"):
+                asyncio.run(pools.cancel(no_id))
+        self.assertEqual(unsent.requests, [])
+
+    def test_a_repetition_on_no_day_is_refused_and_not_sold_once(self) -> None:
+        pool = Served().client().pool("earth", "A100")
+        begin, end = "2026-12-01T09:00:00Z", "2026-12-01T17:00:00Z"
+        with self.assertRaisesRegex(ValueError, "days is empty"):
+            pool.reserve(organization="lab", gpus=8, begin=begin, end=end, days=[])
+
     def test_the_calendar_is_text_and_a_page_in_its_place_is_named(self) -> None:
         calendar = httpx.Response(200, text="BEGIN:VCALENDAR\r\n", headers={"content-type": "text/calendar; charset=utf-8"})
         served = Served(calendar, httpx.Response(200, text="<html>", headers={"content-type": "text/html"}), httpx.Response(204))

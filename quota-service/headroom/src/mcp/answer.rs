@@ -32,6 +32,7 @@ pub fn refused(fault: &ClientError) -> CallToolResult {
     let code = fault.code().unwrap_or(match fault {
         ClientError::Unavailable { .. } => "unavailable",
         ClientError::Settings { .. } => "bad-settings",
+        ClientError::NoId { .. } => "bad-query",
         ClientError::Refused { .. } | ClientError::Foreign { .. } => "foreign-answer",
     });
     let mut error = json!({

@@ -48,9 +48,17 @@ class Call(Generic[T]):
     media_type: str | None = None
 
 
-def part(name: str) -> str:
-    """A name as a part of a path."""
+def quoted(name: str) -> str:
+    """A name within a segment of a path."""
     return quote(name, safe=":")
+
+
+def part(id: str | int) -> str:  # noqa: A002: the name of the field
+    """An id as a whole segment of a path. Of a dot or two the address of another request would be made, as of nothing."""
+    name = str(id)
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is not an id: name the task, node or reservation")
+    return quoted(name)
 
 
 def some(**values: str | int | float | None) -> dict[str, str | int | float]:
@@ -123,7 +131,7 @@ class Paths:
 
     def __init__(self, cluster: str, gpu_model: str) -> None:
         self.of_pool = {"cluster": cluster, "gpu_model": gpu_model}
-        self.id = f"{part(cluster)}:{part(gpu_model)}"
+        self.id = f"{quoted(cluster)}:{quoted(gpu_model)}"
 
     def get(self, path: str, kind: type[T], **query: str | int | float | None) -> Call[T]:
         return Call("GET", path, kind, {**self.of_pool, **some(**query)})
@@ -175,11 +183,13 @@ def reservation(
     gpus: float,
     begin: datetime | str,
     end: datetime | str,
-    days: Sequence[models.WeekdayBody],
+    days: Sequence[models.WeekdayBody] | None,
     until: datetime | str | None,
     dry_run: bool,
 ) -> Call[models.ReservationBody]:
-    """A window, or one on each of these days."""
+    """A window, or one on each of these days; without days it does not repeat."""
+    if days is not None and not days:
+        raise ValueError("days is empty: name the days on which the window repeats, or leave days out for one window")
     if until is not None and not days:
         raise ValueError("until ends a repetition: name the days on which the window repeats")
     repeats = models.RepeatsBody(days=list(days), until=None if until is None else text_of(until)) if days else None

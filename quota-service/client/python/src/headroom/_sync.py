@@ -86,11 +86,11 @@ class Headroom:
 
     def reservation(self, id: int) -> models.ReservationBody:  # noqa: A002: the name of the field
         """A reservation with its next windows."""
-        return self._answer(Call("GET", f"/v1/reservations/{id}", models.ReservationBody))
+        return self._answer(Call("GET", f"/v1/reservations/{part(id)}", models.ReservationBody))
 
     def withdraw(self, id: int) -> None:  # noqa: A002: the name of the field
         """Withdraws a reservation; quotas follow at once. A second withdrawal changes nothing."""
-        self._answer(Call("DELETE", f"/v1/reservations/{id}", type(None)))
+        self._answer(Call("DELETE", f"/v1/reservations/{part(id)}", type(None)))
 
     def runs(self, cluster: str) -> models.RunList:
         """The training runs of a cluster with their scores and promotions."""
@@ -348,7 +348,7 @@ class Pool:
         gpus: float,
         begin: datetime | str,
         end: datetime | str,
-        days: Sequence[models.WeekdayBody] = (),
+        days: Sequence[models.WeekdayBody] | None = None,
         until: datetime | str | None = None,
         dry_run: bool = False,
     ) -> models.ReservationBody:
