@@ -10,12 +10,14 @@ mod number;
 mod output;
 mod value;
 
-pub use config::{BadValue, Config, ConfigError, Entry, Places, Settings, closest, read_toml};
+pub use config::{BadValue, Config, ConfigError, Entry, Places, Settings, closest, read_toml, unread};
 pub use doctor::{Check, Report, Status, ago, span};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};
-pub use output::{Progress, colours, colours_on_stdout, print_json, print_notice, print_text, say, table};
+pub use output::{
+    Progress, colours, colours_on_stdout, json_text, print_json, print_notice, print_text, say, table, try_print_text,
+};
 pub use value::{LOG_FILTER, check_log_filter, guarantee_rate, horizon, hour, instant};
 
 /// Heading of the flags that every command of a program takes.

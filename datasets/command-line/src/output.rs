@@ -16,7 +16,11 @@ pub fn print_json(value: &impl Serialize) {
     say(json_text(value));
 }
 
-fn json_text(value: &impl Serialize) -> String {
+/// The text that [`print_json`] prints.
+///
+/// # Panics
+/// As there.
+pub fn json_text(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Json::default()));
     written.expect("what programs print has string keys and finite numbers");
@@ -36,8 +40,7 @@ pub fn print_notice(line: impl Display) {
 /// Prints text to stdout as it is. A reader that has gone, such as `head`, has what it wanted: the program ends quietly.
 /// Where stdout cannot be written for another reason it says so and fails.
 pub fn print_text(text: &str) {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match try_print_text(text) {
         Ok(()) => {}
         Err(fault) if fault.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(fault) => {
@@ -45,6 +48,15 @@ pub fn print_text(text: &str) {
             std::process::exit(Exit::Failure as i32);
         }
     }
+}
+
+/// As [`print_text`], for text that is lost where it is not read.
+///
+/// # Errors
+/// Stdout takes no text, or its reader has gone.
+pub fn try_print_text(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
 /// Whether to colour what goes to stderr: where that is a terminal, unless `NO_COLOR` is set to anything.

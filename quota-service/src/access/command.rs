@@ -3,7 +3,7 @@
 use super::{ID_BYTES, NewToken, SECRET_BYTES, digest};
 use crate::args::{NewTokenFlags, TokenCommand};
 use crate::clock::Clock;
-use command_line::{Exit, Failure, print_json, print_notice, print_text, say, table};
+use command_line::{Exit, Failure, json_text, print_json, print_notice, print_text, say, table, try_print_text};
 use serde_json::{Value, json};
 use store::{AuditRecord, Role, Store, StoreError, TokenRecord};
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
@@ -66,17 +66,32 @@ async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json:
         expires_at: flags.expires_days.map(|days| now.plus_s(i64::from(days) * SECONDS_PER_DAY)),
         revoked_at: None,
     };
-    let store = store.audited(entry(now, "token create", &record.id, Some(shown(&record, now).to_string())));
-    store.insert_token(&record).await.map_err(failed)?;
-    if json {
+    let audited = store.audited(entry(now, "token create", &record.id, Some(shown(&record, now).to_string())));
+    audited.insert_token(&record).await.map_err(failed)?;
+    let text = if json {
         let mut body = shown(&record, now);
         body["token"] = new.text().into();
-        print_json(&body);
-        return Ok(());
+        json_text(&body)
+    } else {
+        new.text()
+    };
+    if let Err(fault) = try_print_text(&format!("{text}\n")) {
+        return Err(withdrawn(store, &record.id, now, &fault).await);
     }
-    say(new.text());
-    print_notice("the token is shown only now: send it as `Authorization: Bearer TOKEN`");
+    if !json {
+        print_notice("the token is shown only now: send it as `Authorization: Bearer TOKEN`");
+    }
     Ok(())
+}
+
+/// Revokes a token that could not be printed: nobody has it, and it would stay valid.
+async fn withdrawn(store: &dyn Store, id: &str, now: UnixSeconds, fault: &std::io::Error) -> Failure {
+    let store = store.audited(entry(now, "token revoke", id, None));
+    let rest = match store.revoke_token(id, now).await {
+        Ok(_) => format!("token {id} was not printed and is revoked: create another"),
+        Err(other) => format!("token {id} was not printed and is valid ({other}): quota-service token revoke {id}"),
+    };
+    Failure::new(Exit::Failure, format_args!("stdout: {fault}: {rest}"))
 }
 
 async fn list(store: &dyn Store, now: UnixSeconds, json: bool) -> Result<(), Failure> {

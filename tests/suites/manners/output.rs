@@ -2,9 +2,12 @@
 
 use super::commands;
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tests::{Ran, exit_without_stderr, program, program_interrupted, program_to_closed_pipe, program_with};
+use tests::{
+    Ran, exit_without_stderr, program, program_interrupted, program_to_closed_pipe, program_to_file, program_with,
+};
 
 /// A folder with synthetic usage and a database that holds it.
 struct Place {
@@ -138,6 +141,24 @@ fn interrupted_programs_are_silent_and_leave_no_file_behind() {
     let names = std::fs::read_dir(place.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
     assert!(names.iter().all(|name| name == "usage.csv" || name.starts_with("headroom.db")), "{names:?}");
+}
+
+#[test]
+fn a_token_that_was_not_printed_is_revoked() {
+    let place = Place::new();
+    let create = ["token", "create", "--name", "me", "--role", "admin", "--database", &place.url];
+    for more in [&[][..], &["--json"]] {
+        let words = [&create[..], more].concat();
+        let full = program_to_file("quota-service", &words, Path::new("/dev/full"));
+        let (gone, stderr) = program_to_closed_pipe("quota-service", &words);
+        assert_eq!((full.code, gone), (1, 1), "{} {stderr}", full.stderr);
+        for stderr in [full.stderr, stderr] {
+            assert!(stderr.contains("was not printed and is revoked: create another"), "{stderr}");
+        }
+    }
+    let listed = program("quota-service", &["token", "list", "--json", "--database", &place.url]).json();
+    let tokens = listed["tokens"].as_array().unwrap();
+    assert_eq!((tokens.len(), tokens.iter().filter(|one| one["in_force"] == true).count()), (4, 0), "{listed}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use layers::{Layer, Origin};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Distance up to which another name is suggested.
@@ -23,6 +24,9 @@ const SIMILAR: f64 = 0.7;
 pub enum ConfigError {
     #[error("settings file {} does not exist", file.display())]
     NoFile { file: PathBuf },
+    /// A file that is read as input, and no settings file.
+    #[error("{}: {why}", file.display())]
+    Unread { file: PathBuf, why: String },
     #[error("{place}: {detail}")]
     Invalid { place: String, detail: String },
     #[error("{place}: key {key:?} is not known{}; known keys: {}", suggestion(suggested.as_deref()), listed(known))]
@@ -39,9 +43,30 @@ fn listed(known: &[String]) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
+impl ConfigError {
+    /// The exit code: an input file that cannot be read is bad data, what it says are bad settings.
+    #[must_use]
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Unread { .. } => Exit::DataInvalid,
+            _ => Exit::ConfigInvalid,
+        }
+    }
+}
+
+/// Why a file cannot be read, in plain words.
+#[must_use]
+pub fn unread(fault: &io::Error) -> String {
+    match fault.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder: name a file".to_owned(),
+        _ => fault.to_string(),
+    }
+}
+
 impl From<ConfigError> for Failure {
     fn from(fault: ConfigError) -> Self {
-        Self::new(Exit::ConfigInvalid, fault)
+        Self::new(fault.exit(), fault)
     }
 }
 
@@ -172,16 +197,19 @@ impl<T: Config> Settings<T> {
 /// Reads a TOML file that holds one thing, such as a policy.
 ///
 /// # Errors
-/// There is no such file, or it does not hold what it should; the sentence names the file and the key.
+/// It cannot be read ([`ConfigError::Unread`]), or it does not hold what it should; the sentence names the file and the key.
 pub fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<T, ConfigError> {
     let place = |keys: &[String]| match keys {
         [] => file.display().to_string(),
         keys => format!("{}, key {}", file.display(), keys.join(".")),
     };
-    if !file.is_file() {
-        return Err(ConfigError::Invalid { place: place(&[]), detail: "there is no such file".to_owned() });
-    }
-    Figment::from(Toml::file_exact(file)).extract().map_err(|fault| match &fault.kind {
+    let text =
+        std::fs::read(file).map_err(|fault| ConfigError::Unread { file: file.to_owned(), why: unread(&fault) })?;
+    let text = String::from_utf8(text).map_err(|_| ConfigError::Invalid {
+        place: place(&[]),
+        detail: "not UTF-8 text: save the file as UTF-8".to_owned(),
+    })?;
+    Figment::from(Toml::string(&text)).extract().map_err(|fault| match &fault.kind {
         Kind::UnknownField(key, known) => {
             let known: Vec<String> = known.iter().map(|&key| key.to_owned()).collect();
             // The path ends in the key itself.
