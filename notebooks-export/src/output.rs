@@ -8,7 +8,8 @@ use std::path::Path;
 
 /// Makes the folder with those above it.
 pub fn folder(out: &Path) -> Result<(), ExportError> {
-    if out.is_file() {
+    // Devices and pipes are no folders either.
+    if out.exists() && !out.is_dir() {
         return Err(ExportError::NotAFolder { out: out.to_owned() });
     }
     std::fs::create_dir_all(out).map_err(|source| ExportError::Write { file: out.to_owned(), source })
@@ -58,7 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_in_place_of_the_folder_is_named_and_left_as_it_is() {
+    fn a_file_or_device_in_place_of_the_folder_is_named_and_left_as_it_is() {
+        let device = folder(Path::new("/dev/null")).unwrap_err().to_string();
+        assert_eq!(device, "--out /dev/null: a file has this name; name a folder");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "rows").unwrap();
         let fault = folder(file.path()).unwrap_err().to_string();

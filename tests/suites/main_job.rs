@@ -200,6 +200,21 @@ fn sqlite_with_usage(folder: &TempDir, file: &Path) -> String {
 }
 
 #[test]
+fn a_file_of_a_source_that_is_missing_ends_with_exit_code_three_and_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, into) = (folder.path().to_str().unwrap(), format!("sqlite://{}/h.db", folder.path().display()));
+    let source = ["ingest", "--format", "prometheus", "--cluster", "earth", "--query", "up", "--gpu-model", "A100"];
+    for flag in ["--token-file", "--ca-file"] {
+        for (file, why) in [("/none", "there is no such file"), (path, "it is a folder: name a file")] {
+            let ran =
+                program("datasets", &[&source[..], &[flag, file, "--database", &into, "https://127.0.0.1:1"]].concat());
+            let named = ran.stderr.contains(&format!("{file}: {why}"));
+            assert_eq!((ran.code, named), (3, true), "{flag} {file}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_four() {
     let (folder, file) = made_up();
     let url = sqlite_with_usage(&folder, &file);

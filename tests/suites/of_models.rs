@@ -63,6 +63,9 @@ fn settings_are_tried_written_and_taken_and_those_of_other_models_refused() {
     assert!(program("train", &train).json()[0]["run_id"].is_string(), "what tune writes is what train takes");
     let other = program("train", &[&train[..], &["--model", "dlinear"]].concat());
     assert_eq!(other.code, 2, "{other:?}");
+    let none = program("train", &["--horizon", "4h", "--database", &url, "--settings", "/none.json"]);
+    assert_eq!(none.code, 3, "{}", none.stderr);
+    assert!(none.stderr.contains("--settings /none.json: there is no such file"), "{}", none.stderr);
     assert!(other.stderr.contains("--settings is for orglinear, trees, network"), "{other:?}");
     std::fs::write(file, "{\"growth\": {\"leaves\": 40}}").unwrap();
     let bad = program("train", &train);

@@ -180,7 +180,30 @@ fn a_policy_file_names_the_parts_and_parts_that_conflict_are_refused() {
         assert_eq!((ran.code, ran.stderr.contains(printed)), (4, true), "{text}: {}", ran.stderr);
     }
     let none = place.run(&["--policy", "none.toml"]);
-    assert_eq!((none.code, none.stderr.contains("none.toml: there is no such file")), (4, true), "{}", none.stderr);
+    assert_eq!((none.code, none.stderr.contains("none.toml: there is no such file")), (3, true), "{}", none.stderr);
+}
+
+#[test]
+fn an_input_file_that_is_missing_or_a_folder_ends_with_exit_code_three_and_its_path() {
+    let place = Place::new();
+    let folder = place.0.path().to_str().unwrap().to_owned();
+    for flag in ["--prices", "--topology"] {
+        for (file, why) in [("/none.toml", "there is no such file"), (folder.as_str(), "it is a folder: name a file")] {
+            let ran = place.run(&[flag, file, "--statement", "statement.csv"]);
+            assert_eq!(ran.code, 3, "{flag} {file}: {}", ran.stderr);
+            assert!(ran.stderr.contains(&format!("{file}: {why}")), "{flag} {file}: {}", ran.stderr);
+        }
+    }
+    let misspelt = place.run(&["--topology", "a100-9"]);
+    assert_eq!((misspelt.code, misspelt.stderr.contains("a100-8")), (2, true), "{}", misspelt.stderr);
+}
+
+#[test]
+fn the_largest_seed_is_a_seed_of_several_draws() {
+    let place = Place::new();
+    let seed = u64::MAX.to_string();
+    let ran = place.run(&["compare", "--policies", "gfs-noquota", "--seed", &seed, "--draws", "2"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
 /// A pool of one node that spot holds, under a quota that leaves nothing, with an HP and a spot task that wait.

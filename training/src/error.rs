@@ -59,6 +59,8 @@ pub enum TrainingError {
     WhichCluster { known: String },
     #[error("{}: {why}", file.display())]
     SettingsFile { file: PathBuf, why: String },
+    #[error("--settings {}: {why}", file.display())]
+    SettingsUnread { file: PathBuf, why: String },
     #[error("{model} has settings of its own: --settings is for {}", blends().join(", "))]
     SettingsOfOther { model: ModelKind },
     #[error("{run} is {model}, whose forecasts are not explained: only those of orglinear, trees and network are")]
@@ -184,63 +186,67 @@ fn of_store(fault: &StoreError) -> Exit {
 
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
-        let exit = match &fault {
-            E::Gate { .. } => Exit::Gate,
-            E::NoCluster { .. }
-            | E::WhichCluster { .. }
-            | E::NoRun { .. }
-            | E::NoSeries { .. }
-            | E::NotExplained { .. }
-            | E::SettingsOfOther { .. }
-            | E::NothingToBorrow { .. }
-            | E::OtherHorizon { .. }
-            | E::OneFileForTwo { .. }
-            | E::RunsDiffer { .. }
-            | E::Offered(_)
-            | E::MinutesOfSeveral { .. }
-            | E::JobsOfSeveral { .. }
-            | E::JobsOfWhichModel { .. }
-            | E::JobsWithoutEpoch { .. }
-            | E::JobFlags { .. }
-            | E::JobsNotServed
-            | E::JobsAndMinutes
-            | E::ServedWithoutHorizon { .. }
-            | E::ServedLate
-            | E::BuiltWithoutParquet { .. }
-            | E::JsonAndRows => Exit::Usage,
-            E::Rate(_) | E::SettingsFile { .. } => Exit::ConfigInvalid,
-            E::Store(fault) => of_store(fault),
-            #[cfg(feature = "parquet")]
-            E::Parquet(fault) => of_files(fault),
-            E::Several { .. }
-            | E::Panel { .. }
-            | E::Split { .. }
-            | E::Train { .. }
-            | E::NoUsage { .. }
-            | E::NoHours { .. }
-            | E::Leak { .. }
-            | E::NothingUnseen { .. }
-            | E::NotMeasured { .. }
-            | E::Minutes(_)
-            | E::NoMinutes { .. }
-            | E::Jobs(_)
-            | E::NoJobs { .. }
-            | E::Records(_)
-            | E::JobRecords { .. }
-            | E::NothingScored
-            | E::NothingToExplain { .. }
-            | E::EmptyShard { .. }
-            | E::Calendar { .. } => Exit::DataInvalid,
-            E::Rows(_)
-            | E::Predict(_)
-            | E::Checkpoint { .. }
-            | E::Save(_)
-            | E::NothingThere
-            | E::NothingPromoted { .. }
-            | E::History { .. }
-            | E::Spool { .. }
-            | E::Write { .. } => Exit::Failure,
-        };
-        Self::new(exit, fault)
+        Self::new(exit_of(&fault), fault)
+    }
+}
+
+fn exit_of(fault: &TrainingError) -> Exit {
+    match fault {
+        E::Gate { .. } => Exit::Gate,
+        E::NoCluster { .. }
+        | E::WhichCluster { .. }
+        | E::NoRun { .. }
+        | E::NoSeries { .. }
+        | E::NotExplained { .. }
+        | E::SettingsOfOther { .. }
+        | E::NothingToBorrow { .. }
+        | E::OtherHorizon { .. }
+        | E::OneFileForTwo { .. }
+        | E::RunsDiffer { .. }
+        | E::Offered(_)
+        | E::MinutesOfSeveral { .. }
+        | E::JobsOfSeveral { .. }
+        | E::JobsOfWhichModel { .. }
+        | E::JobsWithoutEpoch { .. }
+        | E::JobFlags { .. }
+        | E::JobsNotServed
+        | E::JobsAndMinutes
+        | E::ServedWithoutHorizon { .. }
+        | E::ServedLate
+        | E::BuiltWithoutParquet { .. }
+        | E::JsonAndRows => Exit::Usage,
+        E::Rate(_) | E::SettingsFile { .. } => Exit::ConfigInvalid,
+        E::Store(fault) => of_store(fault),
+        #[cfg(feature = "parquet")]
+        E::Parquet(fault) => of_files(fault),
+        E::Several { .. }
+        | E::Panel { .. }
+        | E::Split { .. }
+        | E::Train { .. }
+        | E::NoUsage { .. }
+        | E::NoHours { .. }
+        | E::Leak { .. }
+        | E::NothingUnseen { .. }
+        | E::NotMeasured { .. }
+        | E::Minutes(_)
+        | E::NoMinutes { .. }
+        | E::Jobs(_)
+        | E::NoJobs { .. }
+        | E::Records(_)
+        | E::JobRecords { .. }
+        | E::NothingScored
+        | E::SettingsUnread { .. }
+        | E::NothingToExplain { .. }
+        | E::EmptyShard { .. }
+        | E::Calendar { .. } => Exit::DataInvalid,
+        E::Rows(_)
+        | E::Predict(_)
+        | E::Checkpoint { .. }
+        | E::Save(_)
+        | E::NothingThere
+        | E::NothingPromoted { .. }
+        | E::History { .. }
+        | E::Spool { .. }
+        | E::Write { .. } => Exit::Failure,
     }
 }

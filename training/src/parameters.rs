@@ -1,6 +1,7 @@
 //! The parameters of a run, as they are kept with it.
 
 use crate::error::TrainingError;
+use command_line::unread;
 use datasets::Calendar;
 use forecaster::blend::Settings;
 use forecaster::orglinear::Config;
@@ -28,7 +29,7 @@ pub fn chosen(file: Option<&Path>, models: &[ModelKind]) -> Result<Settings, Tra
 /// The file cannot be read, or holds something else.
 fn read(file: &Path) -> Result<Settings, TrainingError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|fault| TrainingError::SettingsFile { file: file.to_owned(), why: fault.to_string() })?;
+        .map_err(|fault| TrainingError::SettingsUnread { file: file.to_owned(), why: unread(&fault) })?;
     let refused = |why: String| TrainingError::SettingsFile { file: file.to_owned(), why };
     let settings: Settings = serde_json::from_str(&text).map_err(|fault| refused(fault.to_string()))?;
     settings.check().map_err(|fault| refused(fault.to_string()))?;

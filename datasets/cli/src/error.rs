@@ -124,6 +124,8 @@ impl From<CliError> for Failure {
             | CliError::CalendarFile { .. }
             | CliError::NeedsCluster
             | CliError::NoHours { .. } => Exit::Usage,
+            // Flags name these files, and an input file that cannot be read is bad data.
+            CliError::Source(SourceError::Unread { .. }) => Exit::DataInvalid,
             CliError::Source(fault) => match fault.kind() {
                 Kind::Settings => Exit::ConfigInvalid,
                 Kind::Data => Exit::DataInvalid,

@@ -75,9 +75,12 @@ enum Next {
 
 impl<'a> Client<'a> {
     /// # Errors
-    /// The certificates of authorities cannot be read.
+    /// The certificates of authorities cannot be read, or are none.
     pub fn new(source: &'a Source) -> Result<Self, SourceError> {
         let settings = |why| SourceError::Settings { key: "ca_file", why };
+        if let Some(file) = source.ca_file.as_ref().filter(|_| source.target.is_secure) {
+            std::fs::read(file).map_err(|fault| SourceError::unread("ca_file", file, &fault))?;
+        }
         let tls = source.target.is_secure.then(|| tls(source.ca_file.as_deref())).transpose().map_err(settings)?;
         Ok(Self { source, tls, attempts: ATTEMPTS, pause: PAUSE.0, max_bytes: MAX_BYTES, report: None })
     }
@@ -236,7 +239,8 @@ impl<'a> Client<'a> {
     fn token(&self) -> Result<Option<String>, SourceError> {
         let Some(file) = &self.source.token_file else { return Ok(None) };
         let settings = |why| SourceError::Settings { key: "token_file", why };
-        let text = std::fs::read_to_string(file).map_err(|fault| settings(format!("{}: {fault}", file.display())))?;
+        let bytes = std::fs::read(file).map_err(|fault| SourceError::unread("token_file", file, &fault))?;
+        let text = String::from_utf8_lossy(&bytes);
         let token = text.trim();
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(settings(format!("{}: expected one token on one line", file.display())));

@@ -1,7 +1,9 @@
 //! Errors of a Prometheus source.
 
 use crate::gaps::{Gap, listed};
-use vocab::{AmountError, NameError, UnixSeconds};
+use std::io;
+use std::path::{Path, PathBuf};
+use vocab::{AmountError, MilliGpus, NameError, UnixSeconds};
 
 /// Part of an answer that cannot become a row.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -22,7 +24,7 @@ pub enum DataFault {
     Counter { name: String },
     #[error("series {labels} at {at}: {fault}")]
     Amount { labels: String, at: UnixSeconds, fault: AmountError },
-    #[error("the sum over the organizations at {at} exceeds the largest number of GPUs")]
+    #[error("the sum over the organizations at {at} exceeds the limit of {max} GPUs: write a query of GPUs", max = MilliGpus::MOST_STATED_GPUS)]
     Sum { at: UnixSeconds },
     #[error(
         "series {labels} has an unexpected or repeated sample at {at_ms} ms since 1970: does a proxy change the steps of \
@@ -47,6 +49,9 @@ pub enum Kind {
 pub enum SourceError {
     #[error("{key}: {why}")]
     Settings { key: &'static str, why: String },
+    /// A file that a setting names.
+    #[error("{key}: {}: {why}", file.display())]
+    Unread { key: &'static str, file: PathBuf, why: String },
     #[error("{url} is not available: {why}, {attempts} times; query: {query}")]
     Unavailable { url: String, query: String, why: String, attempts: u32 },
     #[error("{url} answers {status}: {why}; query: {query}")]
@@ -77,11 +82,21 @@ fn percent(share: f64) -> String {
 }
 
 impl SourceError {
+    /// A file that cannot be read.
+    pub(crate) fn unread(key: &'static str, file: &Path, fault: &io::Error) -> Self {
+        let why = match fault.kind() {
+            io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            io::ErrorKind::IsADirectory => "it is a folder: name a file".to_owned(),
+            _ => fault.to_string(),
+        };
+        Self::Unread { key, file: file.to_owned(), why }
+    }
+
     /// Remedy of the fault.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Settings { .. } | Self::Refused { .. } | Self::Foreign { .. } => Kind::Settings,
+            Self::Settings { .. } | Self::Unread { .. } | Self::Refused { .. } | Self::Foreign { .. } => Kind::Settings,
             Self::Unavailable { .. } | Self::TooMuchMissing { may_pass: true, .. } => Kind::Unavailable,
             Self::Execution { .. }
             | Self::TooHeavy { .. }

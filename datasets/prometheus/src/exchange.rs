@@ -63,7 +63,7 @@ pub struct Bounds {
 pub fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = ca_file {
-        let of_file = |fault: &dyn std::fmt::Debug| format!("{}: {fault:?}", file.display());
+        let of_file = |fault: &dyn std::fmt::Display| format!("{}: {fault}", file.display());
         for certificate in CertificateDer::pem_file_iter(file).map_err(|fault| of_file(&fault))? {
             let certificate = certificate.map_err(|fault| of_file(&fault))?;
             roots.add(certificate).map_err(|fault| of_file(&fault))?;

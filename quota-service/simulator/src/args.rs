@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::layout::TopologyChoice;
 use crate::predictor::PredictorKind;
 use crate::saturated::Fill;
 use clap::{Args, Parser, Subcommand};
@@ -7,7 +8,7 @@ use clap_complete::Shell;
 use command_line::{BadValue, Common, ConfigCommand, GLOBAL};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use vocab::{Affinity, ClusterName, Domain, HorizonHours, Strictness, Topology, UnixSeconds};
+use vocab::{Affinity, ClusterName, Domain, HorizonHours, Strictness, UnixSeconds};
 
 /// Replay a trace under a policy, on a virtual clock
 #[derive(Debug, Parser)]
@@ -192,7 +193,7 @@ pub struct Trace {
     pub resize_s: i64,
     /// How every node is laid out: rtx4090-8, a100-8, or a file as PUT /v1/nodes/{id} takes it
     #[arg(long, value_name = "PRESET|FILE", value_parser = crate::layout::topology)]
-    pub topology: Option<Topology>,
+    pub topology: Option<TopologyChoice>,
     /// Affinity of every pod with 2 GPUs up to half a node: numa, socket or nvlink-island; with :guaranteed it waits rather
     /// than lie otherwise
     #[arg(long, value_name = "DOMAIN[:guaranteed]", value_parser = affinity, requires = "topology")]
@@ -234,7 +235,7 @@ pub struct Saturated {
     pub fill: Fill,
     /// How every node is laid out, of 8 GPUs: rtx4090-8, a100-8, or a file as PUT /v1/nodes/{id} takes it
     #[arg(long, value_name = "PRESET|FILE", default_value = "rtx4090-8", value_parser = crate::layout::topology)]
-    pub topology: Topology,
+    pub topology: TopologyChoice,
 }
 
 #[derive(Debug, Args)]

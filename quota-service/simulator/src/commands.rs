@@ -4,7 +4,7 @@ use crate::args::{Arguments, Config, Saturated, Trace};
 use crate::compare::show;
 use crate::figures::Row;
 use crate::inflate::InflateError;
-use crate::layout::Layout;
+use crate::layout::{Layout, TopologyChoice};
 use crate::power::PowerFault;
 use crate::predictor::{Plan, PredictorKind};
 use crate::quota::QuotaSettings;
@@ -22,7 +22,7 @@ use placement::policy::Admission;
 use placement::pool::PoolRules;
 use placement::{Policy, PoolSettings, Promise};
 use std::sync::Arc;
-use vocab::{GuaranteeRate, HorizonHours};
+use vocab::{GuaranteeRate, HorizonHours, Topology};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +47,8 @@ pub enum SimulatorError {
     Predictor(String),
     #[error("{}: {detail}: write what GET /v1/pools/{{id}}/snapshot answers", file.display())]
     Snapshot { file: std::path::PathBuf, detail: String },
+    #[error("--topology {}: {why}; write a file with a topology, or one of {}", file.display(), Topology::PRESETS.join(", "))]
+    TopologyFile { file: std::path::PathBuf, why: String },
     #[error("--nodes and --jobs name the trace that is to be replayed, --snapshot a live pool")]
     NoTrace,
     #[error("{0}")]
@@ -70,8 +72,10 @@ impl From<SimulatorError> for Failure {
             )
             | SimulatorError::Power(PowerFault::Read(_))
             | SimulatorError::Reservations(_)
-            | SimulatorError::Snapshot { .. } => Exit::DataInvalid,
-            SimulatorError::PolicyFile(_) | SimulatorError::Policy { .. } => Exit::ConfigInvalid,
+            | SimulatorError::Snapshot { .. }
+            | SimulatorError::TopologyFile { .. } => Exit::DataInvalid,
+            SimulatorError::PolicyFile(fault) => fault.exit(),
+            SimulatorError::Policy { .. } => Exit::ConfigInvalid,
             SimulatorError::Run(_) | SimulatorError::Write { .. } => Exit::Failure,
             _ => Exit::Usage,
         };
@@ -119,7 +123,7 @@ pub fn topology(what: &Saturated, config: &Config, json: bool) -> Result<(), Sim
         share_of_b: what.share_of_b,
         fill: what.fill,
         seed: config.seed,
-        topology: Arc::new(what.topology.clone()),
+        topology: Arc::new(what.topology.read()?),
     };
     saturated::show(&saturated::run(&scale).map_err(WorldError::from)?, json);
     Ok(())
@@ -165,7 +169,10 @@ pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorEr
         seed: config.seed,
     };
     let mut world = World::read(&trace.nodes, &trace.jobs, &options, &shape)?;
-    world.lay_out(&Layout { topology: trace.topology.clone(), affinity: trace.affinity })?;
+    world.lay_out(&Layout {
+        topology: trace.topology.as_ref().map(TopologyChoice::read).transpose()?,
+        affinity: trace.affinity,
+    })?;
     if let Some(share) = trace.elastic {
         let stretch =
             Stretch { share, control: trace.elastic_control, model: trace.elastic_model.as_deref(), seed: config.seed };

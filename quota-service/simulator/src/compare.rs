@@ -25,7 +25,7 @@ pub fn compare(what: &Compare, config: &Config, json: bool) -> Result<(), Simula
     let draws = what.draws.unwrap_or(1);
     let progress = Progress::new("compare", draws * plans.len() as u64);
     let mut header = None;
-    for (draw, seed) in (0..draws).zip(config.seed..) {
+    for (draw, seed) in (0..draws).map(|draw| (draw, config.seed.wrapping_add(draw))) {
         let config = Config { seed };
         let world = world(&drawn(what), &config)?;
         if draw == 0 {

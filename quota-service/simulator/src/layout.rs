@@ -1,10 +1,12 @@
 //! Topologies for nodes, and affinities for pods, of a trace that knows neither.
 
+use crate::commands::SimulatorError;
 use crate::world::{World, WorldError, fleet};
 use placement::Policy;
 use placement::fleet::{GpuRequest, Wish};
 use placement::pool::Request;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vocab::{Affinity, Strictness, Topology};
 use wire::TopologyBody;
@@ -18,19 +20,55 @@ pub struct Layout {
     pub affinity: Option<Affinity>,
 }
 
-/// A topology by its name, or from a file as `PUT /v1/nodes/{id}` takes it.
+/// A topology by its name, or in a file as `PUT /v1/nodes/{id}` takes it.
+#[derive(Debug, Clone)]
+pub enum TopologyChoice {
+    /// A preset, or what was read of a file.
+    Known(Box<Topology>),
+    /// A file that cannot be read: a fault of the input, not of the command line.
+    Unread {
+        /// The file.
+        file: PathBuf,
+        /// Cause.
+        why: String,
+    },
+}
+
+impl TopologyChoice {
+    /// The topology.
+    ///
+    /// # Errors
+    /// Its file cannot be read.
+    pub fn read(&self) -> Result<Topology, SimulatorError> {
+        match self {
+            Self::Known(topology) => Ok(topology.as_ref().clone()),
+            Self::Unread { file, why } => Err(SimulatorError::TopologyFile { file: file.clone(), why: why.clone() }),
+        }
+    }
+}
+
+/// The choice of a flag.
 ///
 /// # Errors
-/// There is none of this name, and the file cannot be read or describes none.
-pub fn topology(text: &str) -> Result<Topology, String> {
+/// No preset has the name, or the file describes no topology.
+pub fn topology(text: &str) -> Result<TopologyChoice, String> {
+    let known = |topology| TopologyChoice::Known(Box::new(topology));
     if Topology::PRESETS.contains(&text) {
-        return Topology::preset(text).map_err(|fault| fault.to_string());
+        return Topology::preset(text).map(known).map_err(|fault| fault.to_string());
     }
-    let known = Topology::PRESETS.join(", ");
-    let json = std::fs::read_to_string(Path::new(text))
-        .map_err(|fault| format!("{text}: {fault}: write a file with a topology, or one of {known}"))?;
+    let json = match std::fs::read_to_string(Path::new(text)) {
+        Ok(json) => json,
+        // A word alone is a preset that is misspelt.
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound && !text.contains(['/', '.']) => {
+            return Err(format!(
+                "no topology has this name: write a file with one, or one of {}",
+                Topology::PRESETS.join(", ")
+            ));
+        }
+        Err(fault) => return Ok(TopologyChoice::Unread { file: text.into(), why: command_line::unread(&fault) }),
+    };
     let body: TopologyBody = wire::from_json(&json).map_err(|fault| format!("{text}: {fault}"))?;
-    body.parse().map_err(|fault| format!("{text}: {fault}"))
+    body.parse().map(known).map_err(|fault| format!("{text}: {fault}"))
 }
 
 impl World {

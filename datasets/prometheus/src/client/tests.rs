@@ -183,4 +183,6 @@ fn authorities_are_those_of_the_file() {
     let made = rcgen::generate_simple_self_signed(vec!["prometheus".to_owned()]).unwrap();
     assert_eq!(with(&made.cert.pem()), Ok(()));
     assert!(with("nothing").unwrap_err().contains("no certificate (PEM)"));
+    let broken = with("-----BEGIN CERTIFICATE-----\n").unwrap_err();
+    assert!(broken.contains("missing section end marker") && !broken.contains("MissingSectionEnd"), "{broken}");
 }

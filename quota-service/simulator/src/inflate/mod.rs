@@ -53,7 +53,7 @@ pub fn inflate(what: &Inflate, config: &Config, json: bool) -> Result<(), Simula
     let (mut all, mut done) = (Vec::new(), 0);
     for (id, policy, _) in policies {
         let mut runs = Vec::new();
-        for seed in config.seed..config.seed.saturating_add(what.seeds) {
+        for seed in (0..what.seeds).map(|number| config.seed.wrapping_add(number)) {
             progress.step(done, format!("{id}, seed {seed}"));
             runs.push(run::fill(&trace, &policy.seeded(seed), seed)?);
             done += 1;
