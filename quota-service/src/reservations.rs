@@ -59,10 +59,10 @@ pub fn body(
 ) -> ReservationBody {
     let asked = ReservationRequest::from(&record.asked.what);
     let is_withdrawn = record.withdrawn.is_some();
-    let next = windows(&record.asked.what, zone, now, now.plus_s(SHOWN_S));
-    // One that begins later than that is shown, too.
-    let later = (next.is_empty() && now < record.asked.what.first.from).then(|| record.asked.what.first.clone());
-    let next = next.into_iter().chain(later).take(if is_withdrawn { 0 } else { WINDOWS_SHOWN });
+    // Those of a reservation that begins later than that are shown, too.
+    let from = now.max(record.asked.what.first.from);
+    let next = windows(&record.asked.what, zone, from, from.plus_s(SHOWN_S)).into_iter();
+    let next = next.take(if is_withdrawn { 0 } else { WINDOWS_SHOWN });
     ReservationBody {
         id,
         cluster: asked.cluster,

@@ -221,9 +221,7 @@ impl ApiError {
                 };
                 Problem { known, ..of(404, "unknown-pool", "Unknown pool", format!("{asked}: {advice}")) }
             }
-            Self::UnknownCluster { asked, known } => {
-                Problem { known, ..of(404, "unknown-cluster", "Unknown cluster", asked) }
-            }
+            Self::UnknownCluster { asked, known } => response::unknown_cluster(asked, known),
             Self::NoState { pool } => of(
                 404,
                 "no-state",
@@ -374,7 +372,7 @@ impl ApiError {
                 let detail = "the audit could not be written, so nothing was done: retry".to_owned();
                 Problem { retry_after_s: Some(1), ..Self::plain(503, "not-audited", "Audit not written", detail) }
             }
-            StoreError::NotFound { .. } => Self::plain(404, "not-found", "Not found", detail),
+            StoreError::NotFound { what, .. } => response::not_found(what, detail),
             StoreError::Conflict { .. } => Self::plain(409, "conflict", "Conflicting update", detail),
             StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {
                 Self::plain(422, "refused", "The database cannot hold this", detail)

@@ -7,7 +7,7 @@ use axum::http::Uri;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use utoipa::openapi::path::{Operation, ParameterIn};
-use utoipa::openapi::{PathItem, RefOr};
+use utoipa::openapi::{PathItem, RefOr, Required};
 
 /// The query parameters of each route, from the OpenAPI document.
 static KNOWN: LazyLock<HashMap<(&'static str, usize), Vec<String>>> = LazyLock::new(|| {
@@ -70,10 +70,35 @@ fn unknown(name: &str, known: &[String]) -> ApiError {
     ApiError::Query { detail: format!("`{name}` is not a parameter{suggestion}{separator}{known}") }
 }
 
+/// The choices of each required query parameter that has some: its description in the OpenAPI document begins with one.
+static CHOICES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
+    let document = super::openapi();
+    let operations =
+        super::routes::ROUTES.iter().filter_map(|route| operation(document.paths.paths.get(route.path)?, route));
+    let parameters = operations.flat_map(|one| one.parameters.iter().flatten());
+    let chosen = parameters.filter_map(|one| match one {
+        RefOr::T(one) if one.parameter_in == ParameterIn::Query && one.required == Required::True => {
+            let choices = one.description.as_deref().filter(|text| text.starts_with('`'))?;
+            Some((one.name.clone(), choices.trim_end_matches('.').to_owned()))
+        }
+        _ => None,
+    });
+    chosen.collect()
+});
+
+/// A fault that names a missing parameter, with what it may be.
+fn with_choices(fault: &str) -> String {
+    let name = fault.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    match name.and_then(|name| CHOICES.get(name)) {
+        Some(choices) => format!("{fault}: write {choices}"),
+        None => fault.to_owned(),
+    }
+}
+
 /// A refusal of a value in the words of a user: `hours: invalid digit found in string` comes from a parser.
 pub fn plainly(fault: &str, uri: &Uri) -> String {
     let fault = fault.strip_prefix("Failed to deserialize query string: ").unwrap_or(fault);
-    let Some((name, why)) = fault.split_once(": ") else { return fault.to_owned() };
+    let Some((name, why)) = fault.split_once(": ") else { return with_choices(fault) };
     let given = crate::access::queried(uri, name).unwrap_or_default();
     let wrong = match why {
         "invalid digit found in string" => "is not a whole number: write digits alone, such as 4",
@@ -144,6 +169,10 @@ mod tests {
         assert_eq!(
             plain("Failed to deserialize query string: missing field `cluster`", "/quota"),
             "missing field `cluster`"
+        );
+        assert_eq!(
+            plain("Failed to deserialize query string: missing field `status`", "/v1/tasks?cluster=a&gpu_model=b"),
+            "missing field `status`: write `waiting` or `running`"
         );
     }
 }

@@ -2,7 +2,7 @@ use crate::choices::{OutcomeKindBody, OutcomeResultBody};
 use crate::fault::{FieldFault, Place};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{ClusterName, EventId, GpuModel, NodeId, Outcome, PoolId, TaskId};
+use vocab::{ClusterName, EventId, GpuModel, MilliGpus, NodeId, Outcome, PoolId, TaskId};
 
 /// The end of one guarantee period of a spot run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -86,6 +86,10 @@ fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
         let detail = format!("{began} is after ended_at, {ended_at}: write the time at which the guarantee was given");
         return Err(place.fault("began_at", detail));
     }
+    let gpus = body.gpus.map(|gpus| place.gpus("gpus", gpus)).transpose()?;
+    if gpus.is_some_and(MilliGpus::is_zero) {
+        return Err(place.fault("gpus", "a guarantee of 0 GPUs is none: write its GPUs, or leave the field out"));
+    }
     Ok(Outcome {
         event_id: place.new_name("event_id", &body.event_id, EventId::parse)?,
         pool,
@@ -93,7 +97,7 @@ fn parse(body: &OutcomeBody, place: Place<'_>) -> Result<Outcome, FieldFault> {
         kind: body.kind.into(),
         ended_at,
         began_at,
-        gpus: body.gpus.map(|gpus| place.gpus("gpus", gpus)).transpose()?,
+        gpus,
         task: body.task.as_deref().map(|name| place.new_name("task", name, TaskId::parse)).transpose()?,
         node: body.node.as_deref().map(|name| place.new_name("node", name, NodeId::parse)).transpose()?,
     })
@@ -125,8 +129,9 @@ mod tests {
         );
         let none = OutcomeBody { guarantee_hours: 0, ..kept.clone() };
         let later = OutcomeBody { began_at: Some("2020-05-18T00:00:01Z".into()), ..kept.clone() };
-        let negative = OutcomeBody { gpus: Some(-1.0), ..kept };
-        for (body, field) in [(none, "guarantee_hours"), (later, "began_at"), (negative, "gpus")] {
+        let negative = OutcomeBody { gpus: Some(-1.0), ..kept.clone() };
+        let nothing = OutcomeBody { gpus: Some(0.0), ..kept };
+        for (body, field) in [(none, "guarantee_hours"), (later, "began_at"), (negative, "gpus"), (nothing, "gpus")] {
             let parsed: Result<Vec<Outcome>, _> = OutcomeBatch { outcomes: vec![body] }.try_into();
             assert_eq!(parsed.unwrap_err()[0].pointer, format!("/outcomes/0/{field}"));
         }

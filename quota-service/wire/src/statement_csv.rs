@@ -8,7 +8,8 @@ use crate::statement::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementTable {
     /// One row for each organization, and one named `__idle__` for what no organization held. It is for spreadsheets: a
-    /// name that would be a formula there stands behind an apostrophe.
+    /// name that would be a formula there, or begins with an apostrophe, stands behind an apostrophe. Without the first apostrophe of
+    /// a cell each name is the stored one.
     Statement,
     /// The columns of OpenCost's export of allocations: one row for each day, organization and use. It is for programs:
     /// names are as they are stored.
@@ -89,9 +90,10 @@ fn cell(text: &str) -> String {
 /// Letters that make a formula of a cell in a spreadsheet, the wide ones where its language is Japanese or Chinese.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// A name that a spreadsheet takes for text: behind an apostrophe where it would be a formula.
+/// A name that a spreadsheet takes for text: behind an apostrophe where it would be a formula, or begins with an apostrophe, so that
+/// no two names are alike.
 fn name(text: &str) -> String {
-    if text.starts_with(FORMULA) { format!("'{text}") } else { text.to_owned() }
+    if text.starts_with(FORMULA) || text.starts_with('\'') { format!("'{text}") } else { text.to_owned() }
 }
 
 fn row(cells: impl IntoIterator<Item = String>) -> String {
@@ -244,6 +246,14 @@ mod tests {
         };
         let currency = Some("EUR".to_owned());
         StatementAnswer { currency, pools: vec![pool], organizations: vec![line], ..StatementAnswer::default() }
+    }
+
+    #[test]
+    fn names_that_stand_behind_an_apostrophe_differ_from_those_that_begin_with_one() {
+        let names = ["=x", "'=x", "''=x", "'x", "x"];
+        let written = names.map(name);
+        assert_eq!(written, ["'=x", "''=x", "'''=x", "''x", "x"]);
+        assert_eq!(written.each_ref().map(|text| text.strip_prefix('\'').unwrap_or(text)), names);
     }
 
     /// Cells by the name of their column; a quoted cell is whole.

@@ -14,6 +14,8 @@ on_both_databases![
     outcomes_without_a_fault_do_not_move_eta,
 ];
 
+const NO_MARS: &str = "there is no cluster mars: create it with `datasets ingest`, or with the time_zone of a source";
+
 fn usage(hours: std::ops::Range<i64>, demand_gpus: f64) -> Value {
     let hour = |hour: i64| end().plus_s(hour * 3_600).to_string();
     let row = |at: i64, organization: &str| json!({ "hour": hour(at), "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": demand_gpus });
@@ -89,7 +91,9 @@ async fn bad_usage_is_refused_whole_and_every_row_named(database: TestDatabase) 
     assert_eq!(unknown["errors"][0]["pointer"], "/rows/0/demand");
     batch["rows"][0]["cluster"] = "mars".into();
     batch["rows"][0].as_object_mut().unwrap().remove("demand");
-    assert_eq!(service.post("/v1/usage", &batch).await.expect(404)["detail"], "there is no cluster mars");
+    assert_eq!(service.post("/v1/usage", &batch).await.expect(404)["detail"], NO_MARS);
+    let node = json!({ "cluster": "mars", "gpu_model": "A100", "gpus": 8 });
+    assert_eq!(service.put("/v1/nodes/n", &node).await.expect(404)["detail"], NO_MARS);
     let receipt = service.post("/v1/usage", &usage(0..1, 40.0)).await.expect(200);
     assert_eq!(receipt["inserted"], 3, "nothing of the refused batches was taken");
 }

@@ -4,6 +4,22 @@ use super::ApiError;
 use crate::http::forward::Elsewhere;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use wire::Problem;
+
+/// Only an ingest makes a cluster, since it has a time zone.
+const CREATE: &str = "create it with `datasets ingest`, or with the time_zone of a source";
+
+/// A cluster that is not among the known ones.
+pub(super) fn unknown_cluster(asked: String, known: Vec<String>) -> Problem {
+    let detail = if known.is_empty() { format!("{asked}: {CREATE}") } else { asked };
+    Problem { known, ..ApiError::plain(404, "unknown-cluster", "Unknown cluster", detail) }
+}
+
+/// Something that is not stored.
+pub(super) fn not_found(what: &str, detail: String) -> Problem {
+    let detail = if what == "cluster" { format!("{detail}: {CREATE}") } else { detail };
+    ApiError::plain(404, "not-found", "Not found", detail)
+}
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {

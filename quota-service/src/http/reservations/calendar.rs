@@ -26,7 +26,7 @@ pub fn calendar(pool: &PoolId, windows: &[Numbered], now: UnixSeconds) -> String
         line(&format!("DTSTAMP:{}", stamp(now)));
         line(&format!("DTSTART:{}", stamp(*from)));
         line(&format!("DTEND:{}", stamp(*to)));
-        line(&format!("SUMMARY:{}", escaped(&format!("{} GPUs of {pool} for {organization}", gpus.as_gpus()))));
+        line(&format!("SUMMARY:{}", escaped(&format!("{} of {pool} for {organization}", vocab::gpus(gpus.as_gpus())))));
         line(&format!("DESCRIPTION:{}", escaped(&format!("Reservation {id} of Headroom"))));
         line("TRANSP:OPAQUE");
         line("END:VEVENT");
@@ -72,6 +72,15 @@ fn fold(text: &mut String, content: &str) {
 mod tests {
     use super::*;
     use vocab::{MilliGpus, Organization};
+
+    #[test]
+    fn one_gpu_is_singular() {
+        let organization = Organization::parse("lab").unwrap();
+        let (from, to) = (UnixSeconds::new(1_772_442_000), UnixSeconds::new(1_772_445_600));
+        let window = ReservedWindow { from, to, organization, gpus: MilliGpus::from_gpus(1) };
+        let text = calendar(&PoolId::parse("earth:V100").unwrap(), &[(3, window)], from);
+        assert!(text.contains("SUMMARY:1 GPU of earth:V100 for lab\r\n"), "{text}");
+    }
 
     #[test]
     fn names_are_escaped_and_long_lines_are_folded_between_characters() {

@@ -122,7 +122,13 @@ async fn windows_that_do_not_fit_are_refused_with_what_to_do(database: TestDatab
     let late = service.post("/v1/reservations", &asked(1.0, begin, end)).await.expect(409);
     assert_eq!(late["code"], "promised", "{late}");
     let far = 200 * 86_400;
-    let _ = sold(&service, &asked(GPUS, begin.plus_s(far), end.plus_s(far))).await;
+    let made = sold(&service, &asked(GPUS, begin.plus_s(far), end.plus_s(far))).await;
+    assert_eq!(made["windows"].as_array().unwrap().len(), 1, "{made}");
+    let mut ahead = asked(2.0, begin.plus_s(far + 7_200), end.plus_s(far + 7_200));
+    ahead["repeats"] = json!({ "days": ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] });
+    let made = sold(&service, &ahead).await;
+    assert_eq!(made["windows"].as_array().unwrap().len(), 8, "the next eight, however far ahead: {made}");
+    assert_eq!(made["windows"][0]["from"], ahead["from"], "{made}");
     let mut daily = asked(2.0, begin, end);
     daily["repeats"] = json!({ "days": ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] });
     daily["from"] = begin.plus_s(86_400).to_string().into();
