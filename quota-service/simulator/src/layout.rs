@@ -61,7 +61,7 @@ pub fn topology(text: &str) -> Result<TopologyChoice, String> {
         // A word alone is a preset that is misspelt.
         Err(fault) if fault.kind() == io::ErrorKind::NotFound && !text.contains(['/', '.']) => {
             return Err(format!(
-                "no topology has this name: write a file with one, or one of {}",
+                "no topology has this name: write a file with a topology, or one of {}",
                 Topology::PRESETS.join(", ")
             ));
         }
