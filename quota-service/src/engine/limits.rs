@@ -5,7 +5,7 @@ use placement::Limit;
 use placement::pool::Command;
 
 impl TurnContext<'_> {
-    /// Gives a pool that has just been read the limits of what is served now, whatever asked for it first: the next renewal,
+    /// Gives a pool that has just been read the limits of the quotas served now, also where a read asked for it first: the next renewal,
     /// which sets limits otherwise, may be minutes away.
     pub(super) fn begin_with(&mut self, limits: Option<Vec<Limit>>) {
         let Some(limits) = limits.filter(|limits| self.state.limits() != limits) else { return };

@@ -56,7 +56,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// Parts that all writers share.
 struct Shared {
     core: Arc<Core>,
-    /// What is served now: the limits that a pool begins with.
+    /// The quotas served now: a pool begins with their limits.
     quotas: Arc<Quotas>,
     webhook: Option<Webhook>,
     power: PowerTable,

@@ -45,7 +45,7 @@ pub enum ReadyFor {
 ///
 /// After a restart it is ready once each pool that it writes for was computed again, or could not be: until then quotas of before the
 /// start are answered (`for=reads`), and `/v1/forecast` has none. Before any pool has a first quota it is not ready, and says what
-/// is missing; usage and nodes are taken all the same.
+/// is missing; it takes usage and nodes before that, too.
 #[utoipa::path(get, path = "/readyz", tag = "service", params(ReadyQuery), responses(
     (status = 200, description = "Both; with `for=reads`, quotas are answered", body = String),
     (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
