@@ -8,7 +8,7 @@ on_both_databases![
     a_task_that_does_not_fit_waits_with_its_reason_and_starts_when_there_is_room,
     the_same_task_again_is_answered_as_it_is_and_another_under_its_name_refused,
     spot_is_admitted_within_the_quota_and_refused_beyond_it,
-    the_first_task_meets_the_quota_whatever_was_read_before_it,
+    the_first_task_meets_the_quota_after_reads_of_the_pool,
     a_task_is_taken_back_wherever_it_is,
     bad_bodies_are_refused_by_their_fields,
     unknown_tasks_are_answered_404,
@@ -84,7 +84,7 @@ async fn spot_is_admitted_within_the_quota_and_refused_beyond_it(database: TestD
     assert_eq!(task(&service, "beyond").await["status"], "running");
 }
 
-async fn the_first_task_meets_the_quota_whatever_was_read_before_it(database: TestDatabase) {
+async fn the_first_task_meets_the_quota_after_reads_of_the_pool(database: TestDatabase) {
     let service = placing(&database, 12).await;
     let answer = quota(&service, 1).await;
     assert!(answer["available_gpus"].as_f64().unwrap() >= 4.0, "{answer}");
