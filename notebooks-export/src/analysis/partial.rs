@@ -23,6 +23,7 @@ pub struct PartialBounds {
     pub to: HourStart,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn text<S: serde::Serializer>(hour: &HourStart, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(hour)
 }

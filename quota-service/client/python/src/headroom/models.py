@@ -2970,7 +2970,8 @@ class WhatIfSide:
     """A quota as it is, or would be."""
 
     available_gpus: float
-    """GPUs that may still be admitted."""
+    """GPUs that could still be admitted while the quota is not `conservative`: `/quota` says at which stage it
+    is."""
 
     capacity_gpus: float
     """C, the capacity."""
