@@ -114,7 +114,7 @@ fn score(tasks: &[Task], offered: &[HorizonHours]) -> Vec<Vec<Scored>> {
         let milli: u64 = jobs.iter().map(|job| job.gpus_milli).sum();
         let demand = milli as f64 / 1_000.0;
         let lives: Vec<f64> = live.mix(now, milli, None).iter().map(|one| one.bound_gpus).collect();
-        let shared = expert.mix(now, (milli, &jobs), None, &lives, number as u64);
+        let shared = expert.mix(now, (milli, &jobs), (None, true), &lives, number as u64);
         for (place, hours) in offered.iter().enumerate() {
             let Some(peak) = peak_after(&peaks, number, *hours, demand) else { continue };
             rises[place].push((number, peak - demand));
@@ -154,8 +154,9 @@ fn show_beginning(tasks: &[Task], offered: &[HorizonHours]) {
         let jobs = present(tasks, now.get());
         let milli: u64 = jobs.iter().map(|job| job.gpus_milli).sum();
         let lives: Vec<f64> = live.mix(now, milli, None).iter().map(|one| one.bound_gpus).collect();
-        let [cold, warm] = [(0, None), (1, past.as_ref())]
-            .map(|(which, past): (usize, _)| experts[which].mix(now, (milli, &jobs), past, &lives, number as u64));
+        let [cold, warm] = [(0, None), (1, past.as_ref())].map(|(which, past): (usize, _)| {
+            experts[which].mix(now, (milli, &jobs), (past, true), &lives, number as u64)
+        });
         for (place, hours) in offered.iter().enumerate() {
             let peak = peak_after(&peaks, number, *hours, milli as f64 / 1_000.0);
             if let (Some(peak), Some(cold), Some(warm)) = (peak, cold.get(place), warm.get(place)) {
@@ -232,8 +233,14 @@ fn time_a_draw() -> Result<(), Box<dyn std::error::Error>> {
         let offered = hours.iter().map(|hours| HorizonHours::new(*hours)).collect::<Result<Vec<_>, _>>()?;
         let began = Instant::now();
         for seed in 0..50 {
-            bounds(Known { history: &history, past: None }, now, 7_500_000, &offered, (GuaranteeRate::GFS, seed))
-                .ok_or("too little is known")?;
+            bounds(
+                Known { history: &history, past: None, is_early: true },
+                now,
+                7_500_000,
+                &offered,
+                (GuaranteeRate::GFS, seed),
+            )
+            .ok_or("too little is known")?;
         }
         let took_ms = began.elapsed().as_secs_f64() * 20.0;
         println!("2,000 jobs run, {} ended, hours {hours:?}: a draw takes {took_ms:.2} ms", history.seen().ended);

@@ -238,7 +238,7 @@ fn inputs(kind: ModelKind, hours: u64) -> ClusterInputs {
 
 fn renew(inputs: &ClusterInputs) -> Published {
     let pools = plan(inputs).pools.into_iter().map(|pool| match pool.outcome {
-        Ok(quota) => PublishedPool::of(quota, pool.answers, Vec::new()),
+        Ok(quota) => Arc::new(PublishedPool::of(quota, pool.answers, Vec::new())),
         Err(why) => panic!("{}: {why}", pool.id),
     });
     Published::default().with(pools.collect::<Vec<_>>())
