@@ -174,8 +174,7 @@ pub struct Reserve {
     pub gpus: f64,
     pub from: String,
     pub to: String,
-    #[serde(default)]
-    pub days: Vec<wire::WeekdayBody>,
+    pub days: Option<Vec<wire::WeekdayBody>>,
     pub until: Option<String>,
     #[serde(default)]
     pub dry_run: bool,
@@ -185,9 +184,6 @@ impl Reserve {
     /// The reservation in a pool.
     pub fn request(self, pool: &Pool) -> Result<wire::ReservationRequest, ErrorData> {
         let Self { organization, gpus, from, to, days, until, dry_run: _ } = self;
-        if days.is_empty() && until.is_some() {
-            return Err(ErrorData::invalid_params("arguments: `until` needs `days`", None));
-        }
         Ok(wire::ReservationRequest {
             cluster: pool.cluster().to_owned(),
             gpu_model: pool.gpu_model().to_owned(),
@@ -195,8 +191,23 @@ impl Reserve {
             gpus,
             from,
             to,
-            repeats: (!days.is_empty()).then_some(wire::RepeatsBody { days, until }),
+            repeats: repeats(days, until)?,
         })
+    }
+}
+
+/// The days of a window that repeats. An empty list is no single window: who sends it has not named a day.
+fn repeats(
+    days: Option<Vec<wire::WeekdayBody>>,
+    until: Option<String>,
+) -> Result<Option<wire::RepeatsBody>, ErrorData> {
+    let refused = |why| Err(ErrorData::invalid_params(why, None));
+    match days {
+        Some(days) if days.is_empty() => {
+            refused("arguments: `days` is empty: name the days, or leave it out for one window")
+        }
+        None if until.is_some() => refused("arguments: `until` needs `days`"),
+        days => Ok(days.map(|days| wire::RepeatsBody { days, until })),
     }
 }
 
@@ -258,5 +269,15 @@ mod tests {
         for refused in [asked(Some(7), Some(true), None), asked(Some(7), None, Some("earth"))] {
             assert!(refused.unwrap_err().message.contains("`id` alone"));
         }
+    }
+
+    #[test]
+    fn a_repetition_on_no_day_is_refused_and_not_sold_once() {
+        let until = || Some("2027-01-01T00:00:00Z".to_owned());
+        assert!(repeats(Some(Vec::new()), None).unwrap_err().message.contains("`days` is empty"));
+        assert!(repeats(None, until()).unwrap_err().message.contains("`until` needs `days`"));
+        assert!(repeats(None, None).unwrap().is_none());
+        let days: Vec<wire::WeekdayBody> = serde_json::from_str("[\"MO\"]").unwrap();
+        assert_eq!(repeats(Some(days), until()).unwrap().unwrap().until, until());
     }
 }
