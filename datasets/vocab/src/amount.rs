@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stated_leaves_room_for_bounds_and_what_is_stored_does_not_have_to() {
+    fn stated_amounts_end_below_those_that_are_stored() {
         let most = MilliGpus::MOST_STATED_GPUS as f64;
         assert_eq!(MilliGpus::stated(MilliGpus::exact(most)).map(MilliGpus::as_gpus), Ok(most));
         for gpus in [most + 0.001, 999_999_999.0, 1e308] {
