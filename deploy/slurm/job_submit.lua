@@ -141,7 +141,9 @@ local function asked(job)
             return all
         end
     end
-    return {}
+    -- --ntasks-per-gpu alone asks for GPUs of any type.
+    local by_gpu = number_of(job.ntasks_per_tres)
+    return by_gpu and { { type = "*", gpus = math.ceil(tasks / by_gpu) } } or {}
 end
 
 local function array_tasks(job)
@@ -215,26 +217,66 @@ local function answer_of(quota, limit, gpus, tasks, now)
     return text .. expected_text(quota, limit, gpus * tasks, now)
 end
 
--- The QOS or account of a job that decides: that which it names, or that which it gets without a word.
-local function name_of(job, by)
+-- The QOS or accounts of a job that decide: those which it names, or that which it gets without a word. From 24.11 on a job may name
+-- several QOS.
+local function names_of(job, by)
     local named, default = job.account, job.default_account
     if by == "qos" then
         named, default = job.qos, job.default_qos
     end
-    return named ~= "" and named or default
+    local names = {}
+    for name in ((named ~= "" and named or default) or ""):gmatch("[^,]+") do
+        names[#names + 1] = name
+    end
+    return names
+end
+
+-- Limits of one name by type; Slurm takes a name in capitals, too.
+local function limits_of(quota, name)
+    local found = {}
+    for _, limit in ipairs(quota.limits) do
+        if limit.name:lower() == name:lower() then
+            found[limit.type] = limit
+        end
+    end
+    return next(found) ~= nil and found or nil
+end
+
+-- Limits of the names of a job, the longest promise first: Slurm tries QOS by their priority. Nil where one has none: it is no spot job, or
+-- one without a promise.
+local function spot_limits(job, quota)
+    local all = {}
+    for _, name in ipairs(names_of(job, quota.by)) do
+        local found = limits_of(quota, name)
+        if not found then
+            return nil
+        end
+        all[#all + 1] = found
+    end
+    table.sort(all, function(one, other)
+        return select(2, next(one)).hours > select(2, next(other)).hours
+    end)
+    return all[1] and all
+end
+
+-- The first limit of a type that is free for so many GPUs, or else the first of all.
+local function limit_of(all, type, gpus)
+    local first
+    for _, of_name in ipairs(all) do
+        local limit = of_name[type] or of_name["*"]
+        if limit and free_of(limit) >= gpus then
+            return limit
+        end
+        first = first or limit
+    end
+    return first
 end
 
 -- The message for a job, and whether it is refused: text or nil, and true or false.
 function headroom.answer(job, quota, now)
-    local name = name_of(job, quota.by)
-    local of_name = {}
-    for _, limit in ipairs(quota.limits) do
-        if limit.name == name then
-            of_name[limit.type] = limit
-        end
-    end
-    if next(of_name) == nil then
-        return nil, false -- No spot job, or one without a promise.
+    local all = spot_limits(job, quota)
+    if not all then
+        return nil, false
     end
     local wanted = asked(job)
     if #wanted == 0 then
@@ -245,14 +287,14 @@ function headroom.answer(job, quota, now)
         return string.format(
             "the spot quota has not been renewed for %d min longer than it is good for: spot jobs %s",
             age,
-            REFUSE_STALE and "are refused until it is; try again later, or submit without " .. name or "may wait"
+            REFUSE_STALE and "are refused until it is; try again later, or submit without " .. table.concat(names_of(job, quota.by), ",") or "may wait"
         ), REFUSE_STALE
     end
     local tasks, texts = array_tasks(job), {}
     for _, one in ipairs(wanted) do
         if one.type == "*" and quota.require_type then
             local types = {}
-            for known in pairs(of_name) do
+            for known in pairs(all[1]) do
                 if known ~= "*" then
                     types[#types + 1] = known
                 end
@@ -262,7 +304,7 @@ function headroom.answer(job, quota, now)
                 "a spot job has to name its GPU type: --gres=gpu:TYPE:%d with TYPE one of %s", one.gpus, table.concat(types, ", ")
             ), true
         end
-        local limit = of_name[one.type] or of_name["*"]
+        local limit = limit_of(all, one.type, one.gpus * tasks)
         if limit then
             texts[#texts + 1] = answer_of(quota, limit, one.gpus, tasks, now)
         end

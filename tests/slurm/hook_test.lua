@@ -42,6 +42,8 @@ for _, case in ipairs({
     { { tres_per_socket = "gres:gpu:a100:1", sockets_per_node = 2, min_nodes = 2 }, 4, "a100" },
     { { tres_per_socket = "gres:gpu:a100:1", sockets_per_node = 65534, min_nodes = 2 }, 2, "a100" },
     { { tres_per_node = "gres:shard:4" }, 0, nil },
+    { { num_tasks = 5, ntasks_per_tres = 2 }, 3, nil },
+    { { num_tasks = 5, ntasks_per_tres = 65534 }, 0, nil },
     { {}, 0, nil },
 }) do
     local all = hook.asked(case[1])
@@ -92,6 +94,21 @@ is(select(2, submit({ default_qos = "spot1h", tres_per_node = "gres:gpu:a100:1" 
 is(select(2, submit({ qos = "normal", default_qos = "spot1h", tres_per_node = "gres:gpu:a100:1" })), "", "HP with a spot default")
 write((head .. limits):gsub("by qos", "by account"))
 is(select(2, submit({ default_account = "spot1h", tres_per_node = "gres:gpu:a100:1" })):match("6 were free") ~= nil, true, "default account")
+
+-- Several QOS of a job, in any order and in capitals: that of the longest promise that is free; one that is no spot QOS makes it HP.
+write(head .. limits)
+for qos, gpus in pairs({ ["spot1h,spot4h"] = 2, ["spot4h,spot1h"] = 2, ["SPOT1H"] = 2, ["Spot4h,spot1H"] = 3 }) do
+    result, text = submit(job(qos, "a100:" .. gpus))
+    is(text, string.format("headroom: %d a100 guaranteed for 1 h from their start; 6 were free", gpus), qos)
+    is(submit(job(qos, "2")), -1, "no type, " .. qos)
+end
+is(select(2, submit(job("spot1h,spot4h", "a100:7"))):match("4 h guaranteed is spent") ~= nil, true, "none is free")
+is(select(2, submit(job("spot1h,normal", "a100:2"))), "", "HP by one of its QOS")
+write((head .. limits):gsub("4 4\n", "9 4\n"))
+is(select(2, submit(job("spot1h,spot4h", "a100:2"))), "headroom: 2 a100 guaranteed for 4 h from their start; 5 were free", "the longest")
+write((head .. limits):gsub("9999999999", "1000"))
+is(submit(job("spot1h,spot4h", "a100:2")), -1, "stale, several QOS")
+write((head .. limits):gsub("by qos", "by account"))
 
 -- When it is expected: the first time at which there is enough, and nothing where none is known.
 local soon, later = os.time() + 3600, os.time() + 7200

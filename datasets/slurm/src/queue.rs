@@ -148,12 +148,14 @@ impl Queue {
         }
         let expression = raw.array_task_string.as_deref().filter(|text| !text.is_empty());
         let tasks = expression.map_or(Ok(1), array::tasks_of).map_err(|fault| format!("array_task_string: {fault}"))?;
+        // From 24.11 on a job that waits has the QOS as its user wrote it, and Slurm takes it in capitals, too.
+        let qos = raw.qos.map(|qos| qos.to_lowercase());
         let most_tasks = raw.array_max_tasks.nonzero().and_then(|most| u32::try_from(most).ok());
         self.jobs.push(QueuedJob {
             id: raw.job_id,
             name: JobName::of(raw.job_id, (raw.array_job_id, raw.array_task_id), (raw.het_job_id, raw.het_job_offset)),
             account: self.texts.shared(raw.account.as_deref()),
-            qos: self.texts.shared(raw.qos.as_deref()),
+            qos: self.texts.shared(qos.as_deref()),
             partition: self.texts.shared(raw.partition.as_deref()),
             state,
             completes,

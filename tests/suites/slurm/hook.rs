@@ -39,6 +39,8 @@ fn a_user_reads_what_is_free_what_is_spent_and_what_else_there_is_at_submission(
     );
     let (_, words) = slurm.try_submit(&["--account=vision", "--gres=gpu:1"], 1).unwrap();
     assert_eq!(words, "");
+    let (_, words) = spot(&slurm, "SPOT1H", "gpu:a100:1").unwrap();
+    assert!(words.starts_with("sbatch: headroom: 1 a100 guaranteed for 1 h"), "{words}");
     // 4. A file that nobody renews: spot is refused, HP passes.
     writer.kill();
     until("the file is stale", || {

@@ -46,6 +46,12 @@ impl Reading {
         }
     }
 
+    /// The QOS as which a job that waits starts first: of several, Slurm tries that of the highest priority, which rises with the hours.
+    fn tried_first(&self, qos: &Arc<str>) -> Arc<str> {
+        let known = qos.split(',').filter_map(|name| Some((*self.qos_hours.0.get(name)?, name)));
+        known.max().map_or_else(|| qos.clone(), |(_, name)| Arc::from(name))
+    }
+
     /// Hours that a spot job is promised; none at will.
     #[must_use]
     pub fn hours(&self, qos: &str, partition: &str) -> Option<HorizonHours> {
@@ -191,7 +197,7 @@ impl View {
                     Err(fault) => self.faults.push(format!("job {}: {fault}", job.name)),
                 },
                 JobClass::Spot => {
-                    let qos = job.qos.clone();
+                    let qos = reading.tried_first(&job.qos);
                     pool.add_spot_waiting(qos, (count, gpus), eligible, is_limited(&job.reason));
                 }
                 JobClass::Other => {}
