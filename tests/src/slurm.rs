@@ -195,6 +195,16 @@ impl Slurm {
         if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
     }
 
+    /// Its nodes as JSON. `scontrol` of 22.05 prints none.
+    ///
+    /// # Panics
+    /// Neither program prints them.
+    #[must_use]
+    pub fn nodes(&self) -> String {
+        let nodes = self.try_run("scontrol", &["show", "nodes", "--json"]);
+        nodes.unwrap_or_else(|_| self.run("sinfo", &["--all", "--json"]))
+    }
+
     /// Submits a job that sleeps; answers its number, and what Slurm printed beside it.
     ///
     /// # Panics

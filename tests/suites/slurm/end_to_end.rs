@@ -142,7 +142,7 @@ fn history() -> String {
 fn service(slurm: &Lent, folder: &std::path::Path) -> Listening {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     std::fs::write(path("sacct.json"), history()).unwrap();
-    std::fs::write(path("nodes.json"), slurm.run("sinfo", &["--all", "--json"])).unwrap();
+    std::fs::write(path("nodes.json"), slurm.nodes()).unwrap();
     let database = format!("sqlite://{}", path("headroom.db"));
     let own =
         ["ingest", "--format", "slurm", &path("sacct.json"), "--nodes", &path("nodes.json"), "--cluster", "earth"];

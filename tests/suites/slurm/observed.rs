@@ -103,9 +103,10 @@ fn the_accounting_of_a_real_slurm_becomes_usage_by_the_program_and_by_a_saved_fi
     let own = ["--allusers", "--duplicates", "--allocations", "--starttime=now-2hours", "--json"];
     let (mut document, _) = until("records of all jobs", || {
         let document: Value = serde_json::from_str(&slurm.run("sacct", &own)).unwrap();
-        let is_mine = |record: &&Value| {
-            jobs.iter().any(|job| record["job_id"] == *job) && record["state"]["current"] == "COMPLETED"
-        };
+        // A state is a text in 22.05, and a list later.
+        let is_over = |state: &Value| state == "COMPLETED" || state[0] == "COMPLETED";
+        let is_mine =
+            |record: &&Value| jobs.iter().any(|job| record["job_id"] == *job) && is_over(&record["state"]["current"]);
         let mine = document["jobs"].as_array()?.iter().filter(is_mine).count();
         (mine == jobs.len()).then_some(document)
     });
@@ -125,11 +126,9 @@ fn the_accounting_of_a_real_slurm_becomes_usage_by_the_program_and_by_a_saved_fi
     let hour = vocab::UnixSeconds::new(now - vocab::SECONDS_PER_HOUR).hour().unwrap().to_string();
     let own = ["ingest", "--format", "slurm", &file, "--cluster", "earth", "--from", &hour, "--json", "--database"];
     let summary = tests::program("datasets", &[&own[..], &[&database("file")]].concat()).json();
-    assert_eq!(
-        (&summary["records"]["skipped"], &summary["records"]["form"]),
-        (&json!([]), &json!("v0.0.38")),
-        "{summary}"
-    );
+    assert_eq!(summary["records"]["skipped"], json!([]), "{summary}");
+    let form = summary["records"]["form"].as_str().unwrap();
+    assert!(document["meta"]["plugin"].to_string().contains(form), "{summary}");
     assert!(summary["records"]["hp_gpu_hours"]["h100"].as_f64().unwrap() > 0.0, "{summary}");
     let live = ["ingest", "--format", "slurm", "sacct", "--cluster", "earth", "--database", &database("live")];
     let conf = slurm.conf();
