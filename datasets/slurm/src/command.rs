@@ -132,7 +132,7 @@ impl Programs {
         let (major, minor) = self.release()?;
         Form::of_release(major, minor).ok_or_else(|| RecordsError::Command {
             command: "squeue --version".to_owned(),
-            detail: format!("Slurm {major}.{minor:02} is not known: expected 22.05 to 25.11, or newer"),
+            detail: format!("Slurm {major}.{minor:02} is not known: expected 22.05 to 26.05, or newer"),
             may_pass: false,
         })
     }

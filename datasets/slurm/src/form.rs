@@ -44,14 +44,16 @@ pub enum Form {
     V43,
     /// Slurm 25.11.
     V44,
+    /// Slurm 26.05.
+    V45,
 }
 
 /// Why a document is not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormFault {
     #[error(
-        "unknown version {version} of Slurm's JSON (Slurm {release}): expected v0.0.38 to v0.0.44 (Slurm 22.05 to 25.11); print \
-         it in a form that is known, such as --json=v0.0.44, or use a Headroom that knows this Slurm"
+        "unknown version {version} of Slurm's JSON (Slurm {release}): expected v0.0.38 to v0.0.45 (Slurm 22.05 to 26.05); print \
+         it in a form that is known, such as --json=v0.0.45, or use a Headroom that knows this Slurm"
     )]
     Unknown { version: String, release: String },
     #[error(
@@ -62,7 +64,7 @@ pub enum FormFault {
 
 impl Form {
     /// All that are known, oldest first.
-    pub const ALL: [Self; 7] = [Self::V38, Self::V39, Self::V40, Self::V41, Self::V42, Self::V43, Self::V44];
+    pub const ALL: [Self; 8] = [Self::V38, Self::V39, Self::V40, Self::V41, Self::V42, Self::V43, Self::V44, Self::V45];
 
     /// Number after `v0.0.`.
     #[must_use]
@@ -75,6 +77,7 @@ impl Form {
             Self::V42 => 42,
             Self::V43 => 43,
             Self::V44 => 44,
+            Self::V45 => 45,
         }
     }
 
@@ -89,7 +92,8 @@ impl Form {
             (24, 5) => (Self::V41, "--json=v0.0.41"),
             (24, 11) => (Self::V42, "--json=v0.0.42"),
             (25, 5) => (Self::V43, "--json=v0.0.43"),
-            (25, 11) | (26.., _) => (Self::V44, "--json=v0.0.44"),
+            (25, 11) => (Self::V44, "--json=v0.0.44"),
+            (26.., _) => (Self::V45, "--json=v0.0.45"),
             _ => return None,
         })
     }
@@ -169,9 +173,9 @@ mod tests {
     #[test]
     fn an_unknown_form_is_refused_with_what_to_do() {
         let fault =
-            form(r#"{"plugin":{"data_parser":"data_parser/v0.0.45"},"slurm":{"release":"26.05.5"}}"#).unwrap_err();
+            form(r#"{"plugin":{"data_parser":"data_parser/v0.0.46"},"slurm":{"release":"26.11.2"}}"#).unwrap_err();
         assert!(
-            fault.contains("v0.0.45 of Slurm's JSON (Slurm 26.05.5)") && fault.contains("--json=v0.0.44"),
+            fault.contains("v0.0.46 of Slurm's JSON (Slurm 26.11.2)") && fault.contains("--json=v0.0.45"),
             "{fault}"
         );
         assert!(form(r#"{"plugin":{"type":"openapi/v0.0.37"}}"#).is_err());
@@ -180,7 +184,9 @@ mod tests {
 
     #[test]
     fn each_release_is_asked_for_a_form_that_is_known_and_newer_ones_for_the_newest() {
-        for (release, number) in [((22, 5), 38), ((23, 2), 39), ((23, 11), 40), ((25, 11), 44), ((26, 5), 44)] {
+        for (release, number) in
+            [((22, 5), 38), ((23, 2), 39), ((23, 11), 40), ((25, 11), 44), ((26, 5), 45), ((26, 11), 45)]
+        {
             assert_eq!(Form::of_release(release.0, release.1).unwrap().0.number(), number);
         }
         assert_eq!(Form::of_release(21, 8), None);

@@ -69,8 +69,8 @@ fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others
         let folder = changed(&slurm, "scontrol", &format!("scontrol \"$@\" | sed -e '{change}'"));
         one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], parts);
     }
-    let folder = changed(&slurm, "squeue", "[ \"$1\" != --version ] && exec squeue \"$@\"; echo slurm 26.05.1");
-    one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], &["newer than 25.11"]);
+    let folder = changed(&slurm, "squeue", "[ \"$1\" != --version ] && exec squeue \"$@\"; echo slurm 26.11.1");
+    one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], &["newer than 26.05"]);
     let folder = changed(&slurm, "squeue", "echo slurm 20.11.9");
     one(&[HOOK, ("HEADROOM_SLURM_BIN", &folder)], &["slurm", "Slurm 20.11 is not known"]);
     let folder =

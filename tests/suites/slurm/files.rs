@@ -84,7 +84,7 @@ fn records_without_a_whole_hour_of_hp_demand_say_what_they_are_and_what_to_do() 
 #[test]
 fn saved_records_become_the_same_usage_in_every_form_and_say_what_was_spot() {
     let mut all = Vec::new();
-    for form in ["v0.0.38", "v0.0.39", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"] {
+    for form in ["v0.0.38", "v0.0.39", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"] {
         let site = Site::new();
         let nodes = site.path("nodes.json");
         std::fs::write(&nodes, fixture(&format!("nodes-{form}"))).unwrap();
@@ -125,11 +125,11 @@ fn an_unreadable_record_is_refused_by_its_number_and_job_and_may_be_skipped() {
 #[test]
 fn records_of_an_unknown_version_or_of_another_program_are_refused_with_what_to_do() {
     let site = Site::new();
-    let text = fixture("sacct-v0.0.44").replace("v0.0.44", "v0.0.45");
+    let text = fixture("sacct-v0.0.45").replace("v0.0.45", "v0.0.46");
     std::fs::write(site.path("new.json"), text).unwrap();
     let refused = site.ingest(&site.path("new.json"), &SPOT);
     assert_eq!(refused.code, 3);
-    assert!(refused.stderr.contains("v0.0.45") && refused.stderr.contains("--json=v0.0.44"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("v0.0.46") && refused.stderr.contains("--json=v0.0.45"), "{}", refused.stderr);
     std::fs::write(site.path("text"), "JobID|State\n1|RUNNING\n").unwrap();
     let refused = site.ingest(&site.path("text"), &SPOT);
     assert!(refused.code == 3 && refused.stderr.contains("expected the whole output of --json"), "{}", refused.stderr);

@@ -73,7 +73,7 @@ fn an_installation_without_accounting_enforcement_or_tracked_gpus_is_found() {
 
 #[test]
 fn a_release_that_is_newer_than_this_program_is_found() {
-    one(|_, facts| facts.release = (26, 5), &["Warn slurm: 26.05 is newer than 25.11", "newer headroom-slurm"]);
+    one(|_, facts| facts.release = (26, 11), &["Warn slurm: 26.11 is newer than 26.05", "newer headroom-slurm"]);
 }
 
 #[test]
