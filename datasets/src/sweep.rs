@@ -163,6 +163,14 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_exceed_together_what_may_be_stated_are_refused_with_series_and_hour() {
+        let tasks = ["a", "b"].map(|organization| task(organization, TaskClass::Hp, 3_600, 60, 6_000_000_000, 1));
+        let fault = hourly_hp_demand(&ClusterName::parse("gfs").unwrap(), &tasks).unwrap_err().to_string();
+        let expected = "the demand of gfs:A10:* at 1970-01-01T01:00:00Z exceeds the limit of 10000000 GPUs";
+        assert!(fault.starts_with(expected), "{fault}");
+    }
+
+    #[test]
     fn a_task_that_ends_on_the_hour_is_not_in_that_hour() {
         let tasks = [task("a", TaskClass::Hp, 0, 3_600, 4_000, 1), task("a", TaskClass::Hp, 7_000, 100, 1_000, 1)];
         assert_eq!(demand(&tasks, "a"), ["4.000", "1.000"]);

@@ -115,3 +115,17 @@ fn object_storage_that_falls_silent_is_given_up_and_an_answer_that_was_cut_is_as
     let gone = ingested(&storage, &lake, &[("AWS_ENDPOINT", "http://127.0.0.1:9"), soon[0]]);
     assert!(gone.code == 5 && gone.stderr.contains("the storage does not answer"), "{} {}", gone.code, gone.stderr);
 }
+
+#[test]
+fn amounts_above_what_may_be_stated_are_refused_in_a_parquet_file_and_in_a_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = "hour,cluster,gpu_model,organization,demand_gpus\n2026-01-05T00:00:00Z,earth,A100,vision,20000000\n";
+    let file = folder.path().join("usage.parquet");
+    std::fs::write(&file, parquet_of_csv(csv)).unwrap();
+    let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
+    let ingest = ["ingest", "--format", "parquet", file.to_str().unwrap(), "--database", &url];
+    for (more, code) in [(&[][..], 3), (&["--capacity", "20000000"], 2)] {
+        let ran = program("datasets", &[&ingest[..], more].concat());
+        assert!(ran.code == code && ran.stderr.contains("2e7 GPUs exceeds the limit of 10000000 GPUs"), "{ran:?}");
+    }
+}

@@ -98,6 +98,21 @@ fn nodes_are_read_alike_in_every_form_and_partitions_of_one_model_are_known() {
 }
 
 #[test]
+fn nodes_that_have_together_more_than_may_be_stated_are_refused() {
+    let node = |name: &str| {
+        format!(
+            r#"{{"name":"{name}","state":["IDLE"],"partitions":["a"],"tres":"gres/gpu:a100=6000000","tres_used":"gres/gpu:a100=0"}}"#
+        )
+    };
+    let list = [node("g1"), node("g2")].join(",");
+    let text = format!(r#"{{"meta":{{"plugin":{{"data_parser":"v0.0.41"}}}},"nodes":[{list}]}}"#);
+    let (nodes, _) = Nodes::read("nodes.json", text.as_bytes()).unwrap();
+    let any = GpuModel::parse("any").unwrap();
+    let fault = nodes.capacity(&vocab::ClusterName::parse("t").unwrap(), &any, hour(0)).unwrap_err().to_string();
+    assert!(fault.contains("1.2e7 GPUs exceeds the limit of 10000000 GPUs"), "{fault}");
+}
+
+#[test]
 fn a_node_takes_no_job_while_it_drains_and_is_one_in_all_its_partitions() {
     let node = |state: &str, partition: &str| {
         format!(

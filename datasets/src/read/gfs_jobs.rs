@@ -1,6 +1,6 @@
 //! The job list of the GFS trace.
 
-use super::jobs::Jobs;
+use super::jobs::{Jobs, Submissions};
 use super::names::Names;
 use super::table::{Extra, Row, Table};
 use super::{ReadError, ReadOptions, ReadReport, RowFault};
@@ -20,6 +20,8 @@ pub const GFS_JOB_COLUMNS: [&str; 9] = [
     "job_type",
 ];
 
+/// Times are seconds.
+const SECONDS: (&str, i64) = ("seconds", 1);
 /// Cores of a pod: a million.
 const MOST_CORES: u64 = 1_000_000;
 
@@ -38,10 +40,12 @@ pub fn gfs_jobs(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Resul
 /// The file cannot be read, its header is another one, it has no rows, or (unless bad rows may be skipped) a row is bad.
 pub fn gfs_tasks(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Result<(Vec<Task>, ReadReport), ReadError> {
     let (mut tasks, mut names, mut report) = (Vec::new(), Names::default(), ReadReport::default());
+    let mut submissions = Submissions::default();
     let mut table = Table::open(file, &GFS_JOB_COLUMNS, Extra::Refused)?;
     table.each(options, &mut report.skipped, |row| {
         let task = parse(row, epoch)?;
         if names.is_new("job_name", task.id.as_str(), row)? {
+            submissions.take(row, SECONDS.0, task.submitted)?;
             tasks.push(task);
         }
         Ok(())
@@ -66,8 +70,8 @@ fn parse(row: &Row<'_>, epoch: UnixSeconds) -> Result<Task, RowFault> {
         row.tenant("organization")?,
         row.name("gpu_model", GpuModel::parse)?,
         class,
-        row.after("submit_time", epoch, ("seconds", 1))?,
-        Some(row.duration_s("duration", ("seconds", 1))?),
+        row.after("submit_time", epoch, SECONDS)?,
+        Some(row.duration_s("duration", SECONDS)?),
         row.gpus("gpu_request")?,
         u32::try_from(workers).map_err(|_| too_many())?,
     )

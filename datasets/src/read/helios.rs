@@ -17,25 +17,29 @@ struct Tenant {
     capacity: BTreeMap<HourStart, MilliGpus>,
 }
 
+/// The demand of the tenants together in each minute, and how many of them have the minute.
+type Sums = BTreeMap<i64, (MilliGpus, usize)>;
+
 /// Reads a folder of `vc*.csv`, or one such file. Demand is running + pending; each organization's row is its peak within
 /// the hour; organization `*` is the peak of the sum, over the minutes that every tenant's file has. Capacity is the sum
 /// of `total_gpu_num` over the tenants, a row for each hour in which it changes.
 ///
 /// # Errors
-/// A file cannot be read, a column is missing, there is no tenant, or (unless bad rows may be skipped) a row is bad.
+/// A file cannot be read, a column is missing, there is no tenant, the capacity of all exceeds the limit of amounts, or (unless bad
+/// rows may be skipped) a row is bad.
 pub fn helios(path: &Path, options: &ReadOptions) -> Result<ReadReport, ReadError> {
     let mut report = ReadReport::default();
-    let mut tenants = Vec::new();
+    let (mut tenants, mut sums) = (Vec::new(), Sums::new());
     for file in tenant_files(path)? {
-        tenants.push(read_tenant(&file, options, &mut report.skipped)?);
+        tenants.push(read_tenant(&file, &mut sums, options, &mut report.skipped)?);
     }
     let pool = PoolId { cluster: options.cluster.clone(), gpu_model: options.gpu_model.clone() };
     for tenant in &tenants {
         let series = SeriesId { pool: pool.clone(), organization: tenant.organization.clone() };
         report.rows.extend(hourly_peaks(&series, tenant.by_minute.iter().map(|(minute, demand)| (*minute, *demand))));
     }
-    report.rows.extend(hourly_peaks(&SeriesId::pool_peak(pool.clone()), pool_minutes(&tenants)));
-    report.capacity = capacity_rows(&pool, &tenants);
+    report.rows.extend(hourly_peaks(&SeriesId::pool_peak(pool.clone()), pool_minutes(sums, tenants.len())));
+    report.capacity = capacity_rows(path, &pool, &tenants)?;
     Ok(report)
 }
 
@@ -49,11 +53,12 @@ pub fn helios_minutes(paths: &[PathBuf], options: &ReadOptions) -> Result<Vec<(U
     for path in paths {
         files.extend(tenant_files(path)?);
     }
-    let mut skipped = Vec::new();
-    let read = |file: &PathBuf| read_tenant(file, options, &mut skipped);
-    let tenants = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let (mut skipped, mut sums) = (Vec::new(), Sums::new());
+    for file in &files {
+        read_tenant(file, &mut sums, options, &mut skipped)?;
+    }
     let at = |(minute, demand)| (UnixSeconds::new(minute * SECONDS_PER_MINUTE), demand);
-    Ok(pool_minutes(&tenants).into_iter().map(at).collect())
+    Ok(pool_minutes(sums, files.len()).into_iter().map(at).collect())
 }
 
 fn tenant_files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
@@ -76,7 +81,12 @@ fn tenant_files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(files)
 }
 
-fn read_tenant(file: &Path, options: &ReadOptions, skipped: &mut Vec<SkippedRow>) -> Result<Tenant, ReadError> {
+fn read_tenant(
+    file: &Path,
+    sums: &mut Sums,
+    options: &ReadOptions,
+    skipped: &mut Vec<SkippedRow>,
+) -> Result<Tenant, ReadError> {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let named = |fault| RowFault::Name { column: "(file name)".to_owned(), fault };
     let organization = Organization::parse(stem).map_err(|fault| ReadError::Row {
@@ -86,14 +96,14 @@ fn read_tenant(file: &Path, options: &ReadOptions, skipped: &mut Vec<SkippedRow>
     })?;
     let mut tenant = Tenant { organization, by_minute: BTreeMap::new(), capacity: BTreeMap::new() };
     let mut table = Table::open(file, &COLUMNS, Extra::Ignored)?;
-    let rows = table.each(options, skipped, |row| take(&mut tenant, row, options))?;
+    let rows = table.each(options, skipped, |row| take(&mut tenant, sums, row, options))?;
     if rows == 0 {
         return Err(ReadError::NoRows { file: file.to_owned() });
     }
     Ok(tenant)
 }
 
-fn take(tenant: &mut Tenant, row: &Row<'_>, options: &ReadOptions) -> Result<(), RowFault> {
+fn take(tenant: &mut Tenant, sums: &mut Sums, row: &Row<'_>, options: &ReadOptions) -> Result<(), RowFault> {
     let text = row.text("time");
     let at = time::parse(text, options.calendar.zone())
         .map_err(|fault| RowFault::Time { column: "time".to_owned(), fault })?;
@@ -107,22 +117,17 @@ fn take(tenant: &mut Tenant, row: &Row<'_>, options: &ReadOptions) -> Result<(),
     let too_large = || vocab::AmountError::TooLarge { gpus: running.as_gpus() + pending.as_gpus() };
     let demand = MilliGpus::stated(running.checked_add(pending).ok_or_else(too_large))
         .map_err(|fault| RowFault::Amount { column: "pending_gpu_num".to_owned(), fault })?;
+    let (sum, tenants) = sums.get(&minute).copied().unwrap_or_default();
+    let too_large = || RowFault::TenantsTogether { gpus: sum.as_gpus() + demand.as_gpus() };
+    sums.insert(minute, (sum.checked_add(demand).ok_or_else(too_large)?, tenants + 1));
     tenant.by_minute.insert(minute, demand);
     tenant.capacity.insert(hour, capacity);
     Ok(())
 }
 
 /// The sum over tenants in each minute that all of them have.
-fn pool_minutes(tenants: &[Tenant]) -> Vec<(i64, MilliGpus)> {
-    let mut sums: BTreeMap<i64, (Option<MilliGpus>, usize)> = BTreeMap::new();
-    for (minute, demand) in tenants.iter().flat_map(|tenant| &tenant.by_minute) {
-        let (sum, count) = sums.entry(*minute).or_insert((Some(MilliGpus::ZERO), 0));
-        *sum = sum.and_then(|sum| sum.checked_add(*demand));
-        *count += 1;
-    }
-    let whole =
-        |(minute, (sum, count)): (i64, (Option<MilliGpus>, usize))| (count == tenants.len()).then_some((minute, sum?));
-    sums.into_iter().filter_map(whole).collect()
+fn pool_minutes(sums: Sums, tenants: usize) -> Vec<(i64, MilliGpus)> {
+    sums.into_iter().filter(|(_, (_, count))| *count == tenants).map(|(minute, (sum, _))| (minute, sum)).collect()
 }
 
 fn hourly_peaks(series: &SeriesId, minutes: impl IntoIterator<Item = (i64, MilliGpus)>) -> Vec<UsageRow> {
@@ -135,18 +140,17 @@ fn hourly_peaks(series: &SeriesId, minutes: impl IntoIterator<Item = (i64, Milli
     peaks.into_iter().map(|(hour, demand)| UsageRow { series: series.clone(), hour, demand }).collect()
 }
 
-fn capacity_rows(pool: &PoolId, tenants: &[Tenant]) -> Vec<CapacityRow> {
+fn capacity_rows(path: &Path, pool: &PoolId, tenants: &[Tenant]) -> Result<Vec<CapacityRow>, ReadError> {
     let hours: BTreeSet<HourStart> = tenants.iter().flat_map(|tenant| tenant.capacity.keys().copied()).collect();
     let mut rows: Vec<CapacityRow> = Vec::new();
     for hour in hours {
         // A tenant without a row in this hour still owns what it owned.
         let owned = |tenant: &Tenant| tenant.capacity.range(..=hour).next_back().map(|(_, capacity)| *capacity);
         let total = tenants.iter().filter_map(owned).try_fold(MilliGpus::ZERO, MilliGpus::checked_add);
-        if let Some(capacity) = total
-            && rows.last().is_none_or(|last| last.capacity != capacity)
-        {
+        let capacity = total.ok_or_else(|| ReadError::Capacity { folder: path.to_owned(), hour })?;
+        if rows.last().is_none_or(|last| last.capacity != capacity) {
             rows.push(CapacityRow { pool: pool.clone(), from: hour, capacity });
         }
     }
-    rows
+    Ok(rows)
 }

@@ -1,7 +1,7 @@
 //! Shared parts of job lists.
 
-use super::table::{Extra, Table};
-use super::{ReadError, ReadOptions, ReadReport, gfs_tasks, philly_tasks};
+use super::table::{Extra, MOST_DURATION_S, Row, Table};
+use super::{ReadError, ReadOptions, ReadReport, RowFault, gfs_tasks, philly_tasks};
 use crate::sweep;
 use std::path::Path;
 use vocab::{Task, UnixSeconds};
@@ -25,6 +25,27 @@ pub fn job_list(file: &Path, epoch: UnixSeconds, options: &ReadOptions) -> Resul
 pub fn names_gpu_model(file: &Path) -> Result<bool, ReadError> {
     let table = Table::open(file, &[], Extra::Ignored)?;
     Ok(!table.header().iter().any(|column| column == OF_PHILLY))
+}
+
+/// The times at which the jobs of a list are submitted: all of them lie within ten years of the first row. A later one is a slip of
+/// a unit, and a replay would go through the years between hour by hour.
+#[derive(Default)]
+pub(super) struct Submissions {
+    /// With the number of its row.
+    first: Option<(UnixSeconds, u64)>,
+}
+
+impl Submissions {
+    /// # Errors
+    /// The job of the row is too far from the first one.
+    pub fn take(&mut self, row: &Row<'_>, unit: &'static str, submitted: UnixSeconds) -> Result<(), RowFault> {
+        let (first, first_row) = *self.first.get_or_insert((submitted, row.number()));
+        if submitted.get().abs_diff(first.get()) <= MOST_DURATION_S.unsigned_abs() {
+            return Ok(());
+        }
+        let (column, text) = ("submit_time", row.text("submit_time").to_owned());
+        Err(RowFault::FarFrom { column, text, unit, first_row })
+    }
 }
 
 /// The jobs of a list, and their hourly HP demand.

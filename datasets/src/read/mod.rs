@@ -90,6 +90,11 @@ pub enum RowFault {
     Decimal { column: String, text: String, unit: &'static str, most: u64 },
     #[error("column {column}: {text} {unit} are longer than the limit of {most}: write the duration in {unit}")]
     TooLong { column: String, text: String, unit: &'static str, most: u64 },
+    #[error(
+        "column {column}: {text} {unit} is more than ten years from the job of row {first_row}: write {unit} after the epoch, \
+         or make a list of each ten years"
+    )]
+    FarFrom { column: &'static str, text: String, unit: &'static str, first_row: u64 },
     #[error("column {column}: unknown value {text:?}: expected {known}")]
     Choice { column: &'static str, text: String, known: &'static str },
     #[error("column {column}: {fault}")]
@@ -100,6 +105,12 @@ pub enum RowFault {
     Name { column: String, fault: NameError },
     #[error("column {column}: {text:?} is not a job type: expected HP or Spot")]
     JobType { column: String, text: String },
+    #[error(
+        "column pending_gpu_num: the tenants together have {gpus:e} GPUs in this minute, which exceeds the limit of {max} GPUs: \
+         check running_gpu_num and pending_gpu_num of each",
+        max = MilliGpus::MAX_GPUS
+    )]
+    TenantsTogether { gpus: f64 },
     #[error("{0}")]
     Task(TaskError),
     #[error("a field spans {lines} lines: close its quote")]
@@ -179,6 +190,12 @@ pub enum ReadError {
     NoRows { file: PathBuf },
     #[error("{}: no file named vc*.csv", folder.display())]
     NoTenants { folder: PathBuf },
+    #[error(
+        "{}: the tenants together have more than {max} GPUs at {hour}: check total_gpu_num of each",
+        folder.display(),
+        max = MilliGpus::MAX_GPUS
+    )]
+    Capacity { folder: PathBuf, hour: HourStart },
     #[error("{}: {fault}", file.display())]
     Sweep { file: PathBuf, fault: SweepError },
 }

@@ -160,7 +160,7 @@ fn form_error(file: &Path, row: u64, fault: &csv::Error) -> ReadError {
 }
 
 /// Of a job: ten years. Longer ones are slips of a unit, and a replay would take minutes for each.
-const MOST_DURATION_S: i64 = 10 * 366 * vocab::SECONDS_PER_DAY;
+pub(super) const MOST_DURATION_S: i64 = 10 * 366 * vocab::SECONDS_PER_DAY;
 
 /// One row, its fields by column name.
 pub struct Row<'a> {

@@ -133,6 +133,7 @@ fn a_duration_or_cores_beyond_all_sense_are_refused_with_their_row_and_unit() {
         ),
         ("-1,1,1,0,60,Spot", "row 2: column cpu_request: \"-1\" is not a number of cores from 0 to 1000000"),
         ("1e308,1,1,0,60,Spot", "row 2: column cpu_request: \"1e308\" is not a number of cores"),
+        ("1000000.001,1,1,0,60,Spot", "row 2: column cpu_request: \"1000000.001\" is not a number of cores"),
         ("4,20000000,1,0,60,HP", "row 2: column gpu_request: 2e7 GPUs exceeds the limit of 10000000 GPUs: write GPUs"),
     ] {
         let text = format!("{}\nj,o,A10,{rest}\n", super::GFS_JOB_COLUMNS.join(","));
@@ -140,6 +141,21 @@ fn a_duration_or_cores_beyond_all_sense_are_refused_with_their_row_and_unit() {
         let fault = read_as("jobs.csv", text.as_bytes(), read).unwrap_err();
         assert!(fault.contains(expected), "{fault}");
     }
+}
+
+#[test]
+fn a_job_that_is_more_than_ten_years_from_the_first_one_is_refused_with_both_rows() {
+    let jobs = |far: i64| {
+        let text = format!("{}\na,o,A10,1,1,1,0,60,HP\nb,o,A10,1,1,1,{far},60,HP\n", super::GFS_JOB_COLUMNS.join(","));
+        let read = |file: &Path| super::gfs_tasks(file, UnixSeconds::new(0), &options()).map(|(tasks, _)| tasks.len());
+        read_as("jobs.csv", text.as_bytes(), read)
+    };
+    let fault = jobs(5_000_000_000).unwrap_err();
+    let expected =
+        "row 3: column submit_time: 5000000000 seconds is more than ten years from the job of row 2: write seconds";
+    assert!(fault.contains(expected), "{fault}");
+    assert_eq!(jobs(316_224_000), Ok(2), "ten years");
+    assert!(jobs(316_224_001).is_err());
 }
 
 #[test]
@@ -181,6 +197,39 @@ fn helios_minutes_become_hourly_peaks_of_each_tenant_and_of_their_sum() {
     );
     let capacity: Vec<_> = report.capacity.iter().map(|row| format!("{} {}", row.from, row.capacity)).collect();
     assert_eq!(capacity, ["2020-04-30T16:00:00Z 16.000", "2020-04-30T17:00:00Z 24.000"]);
+}
+
+#[test]
+fn a_minute_in_which_tenants_of_helios_exceed_all_amounts_is_refused_or_skipped_with_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |total: &str| {
+        for tenant in 0..=100 {
+            let rows = format!("2020-05-01 00:00:00,{total},9000000,1000000\n2020-05-01 00:01:00,{total},4,1\n");
+            let text = format!("time,total_gpu_num,running_gpu_num,pending_gpu_num\n{rows}");
+            std::fs::write(folder.path().join(format!("vc{tenant:03}.csv")), text).unwrap();
+        }
+    };
+    write("8");
+    let fault = helios(folder.path(), &options()).unwrap_err().to_string();
+    let expected = "vc100.csv, row 2: column pending_gpu_num: the tenants together have 1.01e9 GPUs in this minute";
+    assert!(fault.contains(expected), "{fault}");
+    assert!(helios_minutes(&[folder.path().to_owned()], &options()).is_err());
+    let report = helios(folder.path(), &ReadOptions { skip_bad_rows: true, ..options() }).unwrap();
+    assert_eq!(report.skipped.iter().map(|one| one.row).collect::<Vec<_>>(), [2]);
+    let pool = report.rows.iter().filter(|row| row.series.is_pool_peak()).map(|row| row.demand.as_gpus());
+    assert_eq!(pool.collect::<Vec<_>>(), [505.0], "the minute that all have");
+    write("10000000");
+    let fault = helios(folder.path(), &ReadOptions { skip_bad_rows: true, ..options() }).unwrap_err().to_string();
+    assert!(fault.contains("the tenants together have more than 1000000000 GPUs at 2020-04-30T16:00:00Z"), "{fault}");
+}
+
+#[test]
+fn a_row_of_helios_above_what_may_be_stated_is_refused() {
+    let fault = helios_folder(&[("vc1.csv", "2020-05-01 00:00:00,8,6000000,5000000\n")]).unwrap_err();
+    assert!(
+        fault.contains("vc1.csv, row 2: column pending_gpu_num: 1.1e7 GPUs exceeds the limit of 10000000"),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -257,6 +306,10 @@ fn the_columns_of_a_node_list_may_come_in_any_order() {
     let capacity = capacity_by_model(&nodes, HourStart::from_unix_s(0).unwrap()).unwrap();
     let capacity: Vec<_> = capacity.iter().map(|row| format!("{} {}", row.pool, row.capacity)).collect();
     assert_eq!(capacity, ["earth:A10 5.000", "earth:H800 8.000"]);
+    let text = "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,6000000,1,a\nA10,6000000,1,b\n";
+    let (nodes, _) = read_as("n.csv", text.as_bytes(), |file| gfs_nodes(file, &options())).unwrap();
+    let fault = capacity_by_model(&nodes, HourStart::from_unix_s(0).unwrap()).unwrap_err().to_string();
+    assert!(fault.starts_with("1.2e7 GPUs exceeds the limit of 10000000 GPUs"), "{fault}");
 }
 
 #[test]

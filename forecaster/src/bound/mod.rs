@@ -83,13 +83,30 @@ fn amount(gpus: f64) -> Result<vocab::MilliGpus, vocab::AmountError> {
 
 #[cfg(test)]
 mod tests {
-    use super::amount;
-    use vocab::MilliGpus;
+    use super::{Aggregation, amount, bounds};
+    use vocab::{
+        DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId,
+        SeriesId, StepForecast,
+    };
 
     #[test]
     fn a_bound_above_all_amounts_is_the_largest_one_and_what_is_no_number_is_none() {
         assert_eq!(amount(1.149e9), Ok(MilliGpus::MAX));
         assert_eq!(amount(-3.0), Ok(MilliGpus::ZERO));
         assert!(amount(f64::INFINITY).is_err());
+    }
+
+    #[test]
+    fn organizations_whose_bounds_exceed_all_amounts_together_have_the_largest_one() {
+        let step = StepForecast { mean_gpus: 9e8, stddev_gpus: 0.0, quantiles_gpus: [9e8; 3] };
+        let forecast = |name: &str| {
+            let organization = Organization::parse(name).unwrap();
+            let series = SeriesId { pool: PoolId::parse("earth:V100").unwrap(), organization };
+            DemandForecast::new(series, HourStart::from_unix_s(0).unwrap(), ForecastOrigin::Model, vec![step]).unwrap()
+        };
+        let (all, offered) = (["a", "b"].map(forecast), [HorizonHours::new(1).unwrap()]);
+        let refs: Vec<_> = all.iter().collect();
+        let bounds = bounds(&refs, Aggregation::SumOfBounds, None, None, GuaranteeRate::GFS, &offered).unwrap();
+        assert_eq!(bounds[0].bound, MilliGpus::MAX);
     }
 }

@@ -269,6 +269,14 @@ fn what_no_rows_can_be_made_of_is_refused_with_series_and_remedy() {
 }
 
 #[test]
+fn organizations_that_exceed_together_what_may_be_stated_are_refused_with_their_time() {
+    let demand = answer(0, &[("vision", "6e6 6e6 1 1"), ("speech", "1 6e6 1 1")]);
+    let fault = collected(&[(span(0, 1), demand, None)], span(0, 1), &[], false).unwrap_err().to_string();
+    let expected = "the sum over the organizations at 2023-11-15T00:15:00Z exceeds the limit of 10000000 GPUs";
+    assert!(fault.starts_with(expected), "{fault}");
+}
+
+#[test]
 fn two_series_of_one_organization_are_refused_as_counted_twice() {
     let of = |instance: &str| {
         let labels = labels(&[("namespace", "a"), ("instance", instance)]);

@@ -6,7 +6,7 @@ mod tests;
 
 pub use elastic::{LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds};
 
-use super::jobs::Jobs;
+use super::jobs::{Jobs, Submissions};
 use super::names::Names;
 use super::table::{Extra, Row, Table};
 use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
@@ -41,12 +41,15 @@ pub fn philly_tasks(
     options: &ReadOptions,
 ) -> Result<(Vec<Task>, ReadReport), ReadError> {
     let (mut tasks, mut names, mut report) = (Vec::new(), Names::default(), ReadReport::default());
-    let mut without_gpus = 0;
+    let (mut without_gpus, mut submissions) = (0, Submissions::default());
     let mut table = Table::open(file, &COLUMNS, Extra::Ignored)?;
     let rows = table.each(options, &mut report.skipped, |row| {
         let (id, task) = parse(row, epoch, options)?;
         if names.is_new("job_id", id.as_str(), row)? {
             without_gpus += u64::from(task.is_none());
+            if let Some(task) = &task {
+                submissions.take(row, MINUTES.0, task.submitted)?;
+            }
             tasks.extend(task);
         }
         Ok(())

@@ -45,6 +45,15 @@ fn jobs_without_gpus_are_counted_and_left_out() {
 }
 
 #[test]
+fn a_job_that_is_more_than_ten_years_from_the_first_one_is_refused_with_both_rows() {
+    let fault = jobs(&(job("7", "1", "0", "60", "0") + &job("8", "1", "83333333", "60", "0"))).unwrap_err();
+    assert!(
+        fault.contains("row 3: column submit_time: 83333333 minutes is more than ten years from the job of row 2"),
+        "{fault}"
+    );
+}
+
+#[test]
 fn jobs_train_the_models_that_they_name() {
     let text = format!("{HEADER}{}{}", job("7", "0", "0", "60", "0"), job("8", "1", "0", "60", "0"));
     let models = read_as("philly.csv", text.as_bytes(), |file| philly_models(file, &options())).unwrap();
