@@ -30,6 +30,14 @@ pub struct Leader {
     pub address: String,
 }
 
+impl Leader {
+    /// Why a pool of the cluster has no quota here.
+    #[must_use]
+    pub fn no_quota(&self) -> String {
+        format!("{} leads the cluster, and has stored no quota of this pool yet: retry", self.holder)
+    }
+}
+
 /// Changes of one update.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {

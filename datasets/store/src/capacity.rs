@@ -3,11 +3,15 @@
 use crate::StoreError;
 use crate::stored::{Stamp, amount, pool};
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId};
 
 /// Capacities of pools, for reading.
 #[async_trait]
 pub trait CapacityStore {
+    /// Every pool with usage, nodes or a capacity.
+    async fn stored_pools(&self) -> Result<BTreeSet<PoolId>, StoreError>;
+
     /// The row that is valid at `hour`: the latest that begins at it or before.
     async fn capacity_at(&self, pool: &PoolId, hour: HourStart) -> Result<Option<CapacityRow>, StoreError>;
 

@@ -139,10 +139,7 @@ pub fn published_pool(quotas: &Quotas, cluster: &str, gpu_model: &str) -> Result
         });
     }
     match ClusterName::parse(cluster).ok().and_then(|cluster| quotas.core.leases.leader(&cluster)) {
-        Some(leader) => {
-            let why = format!("{} leads the cluster, and has stored no quota of this pool yet: retry", leader.holder);
-            Err(ApiError::NoQuotaYet { why })
-        }
+        Some(leader) => Err(ApiError::NoQuotaYet { why: leader.no_quota() }),
         None => Err(ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() }),
     }
 }

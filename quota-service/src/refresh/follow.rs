@@ -1,15 +1,16 @@
 //! Quotas that another service computes, answered here.
 
 use super::write;
+use crate::published::PublishedPool;
 use crate::quotas::Quotas;
 use std::collections::BTreeSet;
-use vocab::ClusterName;
+use vocab::{ClusterName, PoolId};
 
 /// Publishes what other services have stored, whenever it is new.
 #[derive(Default)]
 pub struct Follower {
-    /// The last publication: the number of the newest quota, and the clusters that this service wrote for.
-    seen: Option<(Option<i64>, BTreeSet<ClusterName>)>,
+    /// The last publication: the number of the newest quota, the pools, and the clusters that this service wrote for.
+    seen: Option<(Option<i64>, BTreeSet<PoolId>, BTreeSet<ClusterName>)>,
 }
 
 impl Follower {
@@ -21,18 +22,31 @@ impl Follower {
             return;
         }
         let Ok(newest) = quotas.core.store.newest_quota().await else { return };
-        let now = (newest, quotas.core.leases.led_clusters());
+        let Ok(stored) = quotas.core.store.stored_pools().await else { return };
+        let now = (newest, stored, quotas.core.leases.led_clusters());
         if self.seen.as_ref() == Some(&now) {
             return;
         }
         match write::restored(quotas).await {
             Ok(pools) => {
-                let others = pools.into_iter().filter(|pool| quotas.core.leases.led(&pool.id.cluster).is_none());
-                quotas.publish(others.collect());
+                let missing = without_quota(quotas, &now.1, &pools);
+                let others = pools.into_iter().chain(missing);
+                quotas.publish(others.filter(|pool| quotas.core.leases.led(&pool.id.cluster).is_none()).collect());
                 quotas.set_complete();
                 self.seen = Some(now);
             }
             Err(fault) => tracing::debug!(%fault, "cannot read the quotas of other services"),
         }
     }
+}
+
+/// The stored pools that have no stored quota, with the reason: they are listed here as by the service that leads.
+fn without_quota(quotas: &Quotas, stored: &BTreeSet<PoolId>, known: &[PublishedPool]) -> Vec<PublishedPool> {
+    let known: BTreeSet<&PoolId> = known.iter().map(|pool| &pool.id).collect();
+    let why = |id: &PoolId| match quotas.core.leases.leader(&id.cluster) {
+        Some(leader) => leader.no_quota(),
+        None => "no service leads the cluster yet: retry".to_owned(),
+    };
+    let missing = stored.iter().filter(|id| !known.contains(id));
+    missing.map(|id| PublishedPool::without_quota(id.clone(), why(id))).collect()
 }

@@ -8,6 +8,7 @@ use tests::{Backend, Listening, on_both_databases};
 on_both_databases![
     one_service_writes_and_the_others_answer_the_same,
     a_service_that_has_lost_its_lease_decides_nothing_and_follows,
+    a_pool_without_a_quota_is_listed_by_every_service,
     a_stopped_service_leaves_at_once,
     requests_reach_the_deciding_service,
     a_service_that_is_killed_is_followed_by_another,
@@ -108,6 +109,22 @@ async fn a_service_that_has_lost_its_lease_decides_nothing_and_follows(database:
     // The journal is one line, of rising epochs.
     let epochs = database.numbers("SELECT epoch FROM journal ORDER BY seq").await;
     assert!(epochs.is_sorted() && epochs.first() == Some(&1) && epochs.last() == Some(&2), "{epochs:?}");
+}
+
+async fn a_pool_without_a_quota_is_listed_by_every_service(database: TestDatabase) {
+    let (one, other) = two(&database).await;
+    let node = json!({ "cluster": "demo", "gpu_model": "H100", "gpus": 8 });
+    let _ = one.put("/v1/nodes/n1", &node).await.expect(200);
+    other.follow().await;
+    for service in [&one, &other] {
+        let pools = service.get("/v1/pools").await.expect(200);
+        let listed: Vec<_> = pools["pools"].as_array().unwrap().iter().map(|pool| &pool["gpu_model"]).collect();
+        assert_eq!(listed, ["A100", "H100"], "{pools}");
+        let none = service.get("/quota?cluster=demo&gpu_model=H100&hours=1").await.expect(503);
+        assert_eq!((&none["code"], &none["detail"]), (&json!("no-quota-yet"), &pools["pools"][1]["no_quota"]));
+    }
+    let theirs = other.get("/v1/pools").await.expect(200)["pools"][1]["no_quota"].to_string();
+    assert!(theirs.contains("one leads the cluster, and has stored no quota of this pool yet"), "{theirs}");
 }
 
 async fn a_stopped_service_leaves_at_once(database: TestDatabase) {
