@@ -1,10 +1,13 @@
 //! Failed renewals: in the log at their beginning and their end, in the answers as long as they last.
 
 use crate::metrics;
+use crate::plan::{NoQuota, PoolPlan};
 use crate::published::PublishedPool;
 use crate::refresh::Renewals;
+use forecaster::PredictError;
 use serving::standing::Over;
-use store::StoreError;
+use std::sync::Arc;
+use store::{RunId, StoreError};
 use vocab::{ClusterName, MilliGpus};
 
 /// Notes a failure, or its end, of all renewals.
@@ -34,6 +37,26 @@ pub fn of_cluster(renewals: &Renewals, name: &ClusterName, went: &Result<(), Sto
         metrics::refresh_failed();
         keep_last(renewals, |pool| pool.id.cluster == *name, &fault.to_string());
     }
+}
+
+/// Notes a model whose forecasts are no distributions, or its end. No pool of the cluster has a new quota by it.
+pub fn of_model(renewals: &Renewals, name: &ClusterName, run: RunId, plans: &[PoolPlan]) {
+    let rejected = |plan: &PoolPlan| match &plan.outcome {
+        Err(NoQuota::Model(fault)) => Some(fault.clone()),
+        _ => None,
+    };
+    let went = plans.iter().find_map(rejected).map_or(Ok(()), Err);
+    let begins = |fault: &Arc<PredictError>| {
+        let pools: Vec<String> = plans.iter().map(|plan| plan.id.to_string()).collect();
+        tracing::warn!(
+            cluster = %name, %run, pools = pools.join(" "), %fault,
+            "the model cannot forecast, and the pools keep their last quotas, which age: correct the usage of the series, promote \
+             another run (train runs promote), or train again"
+        );
+    };
+    renewals.faults.note(&format!("{run} of {name}"), &went, begins, |Over { lasted_s, times }| {
+        tracing::info!(cluster = %name, %run, lasted_s, times, "the model forecasts again");
+    });
 }
 
 /// Notes a failure, or its end, of a part of the ledger. It costs no quota.

@@ -127,6 +127,7 @@ impl Renewer {
             failures::keep_last(renewals, |pool| pool.id.cluster == cluster.name, problem);
             return Ok(());
         };
+        failures::of_model(renewals, &cluster.name, inputs.run.id, &plan.pools);
         let renewed = Renewed::of(cluster.name.clone(), inputs.panel.clone(), inputs.run.id, now, &mut plan);
         let learned = self.learned.remember(&inputs, &mut plan);
         self.cache.of(&cluster.name).forecasts = plan.remembered.take();

@@ -10,6 +10,7 @@ on_both_databases![
     learned_state_that_can_no_longer_be_read_is_learned_again,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
     the_running_service_follows_a_promotion,
+    a_model_that_cannot_forecast_is_one_line_of_the_log_until_it_can,
 ];
 
 async fn after_a_restart_the_last_quotas_are_answered_at_their_age(database: TestDatabase) {
@@ -154,4 +155,25 @@ async fn the_running_service_follows_a_promotion(database: TestDatabase) {
     {
         assert!(metrics.as_str().unwrap().contains(name), "{name} is missing");
     }
+}
+
+async fn a_model_that_cannot_forecast_is_one_line_of_the_log_until_it_can(database: TestDatabase) {
+    let store = with_usage(&database, 500).await;
+    promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;
+    // As an earlier program stored it: the forecast is no number below a billion GPUs.
+    let last = "WHERE hour = (SELECT max(hour) FROM usage)";
+    database.execute(&format!("UPDATE usage SET demand_milli = 1000000000000 {last}")).await;
+    let service = Listening::start(&["--database", &database.url, "--as-of", "latest", "--refresh-s", "1"]);
+    let why = |answer: &Value| answer["pools"][0]["no_quota"].as_str().unwrap_or_default().to_owned();
+    let _ = service.get_until("/v1/pools", |_, answer| why(answer).contains("the model was rejected"));
+    database.execute(&format!("UPDATE usage SET demand_milli = 1000 {last}")).await;
+    database.execute("UPDATE clusters SET usage_version = usage_version + 1").await;
+    let _ = service.get_until(&quota_path(4), |status, _| status == 200);
+    let log = service.stop().stderr;
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("the model cannot forecast")).collect();
+    let [line] = lines[..] else { panic!("{log}") };
+    for part in ["WARN", "demo:A100", "run-1", "train runs promote"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert_eq!(log.matches("the model forecasts again").count(), 1, "{log}");
 }
