@@ -57,7 +57,7 @@ pub async fn admitted(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Arc<Caller>, ApiError> {
-    let need = row.map_or(Need::Admin, |row| row.role);
+    let need = row.map_or(Need::Admin, |row| row.role_of(uri));
     if need == Need::Nothing {
         return Ok(Arc::new(Caller::anyone()));
     }

@@ -113,7 +113,7 @@ pub async fn ics(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct CreateQuery {
-    /// Whether to answer the windows and their probability alone, and to store nothing.
+    /// Whether to answer the windows and their probability alone, and to store nothing: the role `read` is enough then.
     dry_run: Option<bool>,
 }
 

@@ -8,10 +8,10 @@ use super::{
     audit, connectors, events, explain, health, nodes, outcomes, overrides, pools, quota, reports, reservations,
     shares, starts, statement, stream, tasks, usage,
 };
-use crate::access::Need;
 use crate::access::Need::{Admin, Nothing, Place, Read, Report};
+use crate::access::{Need, queried};
 use crate::state::AppState;
-use axum::http::Method;
+use axum::http::{Method, Uri};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use utoipa_axum::router::UtoipaMethodRouter;
@@ -92,6 +92,8 @@ pub struct Route {
     pub verb: Verb,
     pub path: &'static str,
     pub role: Need,
+    /// Whether a request with `dry_run=true` changes nothing, and so needs the role `read` alone.
+    pub has_dry_run: bool,
     pub scope: Scope,
     pub organization: OrganizationRule,
     pub limit: LimitClass,
@@ -112,18 +114,26 @@ const fn read(
     organization: OrganizationRule,
     limit: LimitClass,
 ) -> Route {
-    Route { verb: Get, path, role, scope, organization, limit, audit: AuditRule::None, handler: None }
+    let (audit, handler) = (AuditRule::None, None);
+    Route { verb: Get, path, role, has_dry_run: false, scope, organization, limit, audit, handler }
 }
 
 /// A row that writes, and whose writes the audit keeps.
 const fn write(verb: Verb, path: &'static str, role: Need, scope: Scope, organization: OrganizationRule) -> Route {
-    Route { verb, path, role, scope, organization, limit: Write, audit: AuditRule::Entry, handler: None }
+    let (limit, audit, handler) = (Write, AuditRule::Entry, None);
+    Route { verb, path, role, has_dry_run: false, scope, organization, limit, audit, handler }
 }
 
 impl Route {
     const fn by(mut self, handler: Handler) -> Self {
         self.handler = Some(handler);
         self
+    }
+
+    /// The role that a request needs.
+    #[must_use]
+    pub fn role_of(&self, uri: &Uri) -> Need {
+        if self.has_dry_run && queried(uri, "dry_run").as_deref() == Some("true") { Read } else { self.role }
     }
 
     /// Whether the route is answered to everyone, always.
@@ -159,7 +169,8 @@ pub static ROUTES: &[Route] = &[
     read("/v1/reservations",         Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(reservations::list)),
     read("/v1/reservations.ics",     Read,    PoolInQuery,    Any,     LargeRead).by(|| routes!(reservations::ics)),
     read("/v1/reservations/{id}",    Read,    InHandler,      Any,     LargeRead).by(|| routes!(reservations::one)),
-    write(Post, "/v1/reservations",        Admin,  InHandler, Any).by(|| routes!(reservations::create)),
+    Route { has_dry_run: true, ..write(Post, "/v1/reservations", Admin, InHandler, Any) }
+        .by(|| routes!(reservations::create)),
     write(Delete, "/v1/reservations/{id}", Admin,  InHandler, Any).by(|| routes!(reservations::delete)),
     read("/v1/pools",                Read,    InHandler,      Any,     ReadLimit).by(|| routes!(pools::list)),
     read("/v1/pools/{id}/nodes",     Read,    PoolInPath,     Refused, LargeRead).by(|| routes!(reports::nodes)),
@@ -268,6 +279,20 @@ mod tests {
             assert_eq!(route.audit, AuditRule::Entry, "{route:?}");
             assert!(!matches!(route.role, Nothing | Read), "{route:?}");
         }
+    }
+
+    #[test]
+    fn a_dry_run_of_a_reservation_needs_reading_alone_and_nothing_else_becomes_one() {
+        let reserve = row(&Method::POST, Some("/v1/reservations")).unwrap();
+        let need = |query: &str| reserve.role_of(&format!("/v1/reservations{query}").parse().unwrap());
+        assert_eq!(need("?dry_run=true"), Read);
+        for other in
+            ["", "?dry_run=false", "?dry_run", "?dry_run=true&dry_run=false", "?dry_run=TRUE", "?x=dry_run=true"]
+        {
+            assert_eq!(need(other), Admin, "{other}");
+        }
+        let settings = row(&Method::PUT, Some("/v1/pools/{id}/settings")).unwrap();
+        assert_eq!(settings.role_of(&"/v1/pools/a:b/settings?dry_run=true".parse().unwrap()), Admin);
     }
 
     #[test]

@@ -76,13 +76,12 @@ async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
     let service = serving(&database, 500).await;
     let node = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
     let task = json!({ "cluster": "demo", "gpu_model": "A100", "id": "t", "organization": "org-000", "class": "hp", "gpus_per_pod": 1.0, "pods": 1 });
-    let roles = [Role::Read, Role::Report, Role::Place, Role::Admin];
+    let (roles, settings) = ([Role::Read, Role::Report, Role::Place, Role::Admin], json!({ "nothing": 1 }));
     let mut tokens = Vec::new();
     for (number, role) in roles.into_iter().enumerate() {
         tokens.push(token(&service, number as u8, role, None, &[]).await);
     }
     let [question, prices] = ["/v1/tasks/eta", "/v1/tasks/prices"].map(|path| body_of(path).unwrap());
-    let settings = json!({ "nothing": 1 });
     for (method, path, body, expected) in [
         ("put", "/v1/nodes/n0", Some(&node), [403, 200, 403, 200]),
         ("get", "/v1/pools", None, [200; 4]),
@@ -96,6 +95,7 @@ async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {
         ("post", "/v1/overrides", Some(&settings), [403, 403, 403, 400]),
         ("get", "/v1/overrides?cluster=demo&gpu_model=A100", None, [200; 4]),
         ("post", "/v1/reservations", Some(&settings), [403, 403, 403, 400]),
+        ("post", "/v1/reservations?dry_run=true", Some(&settings), [400; 4]),
         ("get", "/v1/promises?cluster=demo&gpu_model=A100", None, [200; 4]),
         ("post", "/v1/usage", Some(&settings), [403, 400, 403, 400]),
         ("post", "/v1/usage/corrections", Some(&settings), [403, 403, 403, 400]),
