@@ -234,3 +234,23 @@ async fn a_pause_that_no_clock_holds_is_no_panic() {
     let (url, _) = answering(vec![busy]).await;
     assert!(client(&url, 30).pools().await.unwrap_err().is_transient());
 }
+
+#[tokio::test]
+async fn an_id_of_dots_or_of_nothing_is_sent_by_no_call() {
+    // Nothing listens there: a request would be a fault of another kind.
+    let client = client("http://127.0.0.1:9", 0);
+    let pool = client.pool("earth", "A100");
+    let node = serde_json::from_str(r#"{"cluster": "earth", "gpu_model": "A100", "gpus": 8}"#).unwrap();
+    for id in ["", ".", ".."] {
+        let faults = [
+            client.put_node(id, &node).await.unwrap_err(),
+            pool.task(id).await.unwrap_err(),
+            pool.explain_task(id).await.unwrap_err(),
+            pool.task_eta(id).await.unwrap_err(),
+            pool.delete(id).await.unwrap_err(),
+            pool.finish(id).await.unwrap_err(),
+            pool.checkpoint(id).await.unwrap_err(),
+        ];
+        assert!(faults.iter().all(|fault| *fault == ClientError::NoId { id: id.to_owned() }), "{faults:?}");
+    }
+}

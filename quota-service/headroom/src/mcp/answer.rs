@@ -94,5 +94,7 @@ mod tests {
         );
         assert_eq!((&error["known"], &error["retry"]), (&json!(["1", "4"]), &false.into()));
         assert!(error["remedy"].as_str().unwrap().contains("known"), "{error}");
+        let dots = refused(&ClientError::NoId { id: "..".to_owned() }).structured_content.unwrap();
+        assert_eq!((&dots["error"]["code"], &dots["error"]["retry"]), (&"bad-query".into(), &false.into()));
     }
 }

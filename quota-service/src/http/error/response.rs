@@ -64,4 +64,12 @@ mod tests {
         assert_eq!(denied.status, 500);
         assert!(!denied.detail.contains("headroom"));
     }
+
+    #[test]
+    fn an_unknown_cluster_says_how_to_create_one_where_there_is_none_and_which_there_are_else() {
+        let (none, some) = (unknown_cluster("mars".to_owned(), Vec::new()), vec!["earth".to_owned()]);
+        assert!(none.detail.starts_with("mars: create it with `datasets ingest`"), "{}", none.detail);
+        let known = unknown_cluster("mars".to_owned(), some.clone());
+        assert_eq!((known.detail.as_str(), known.known), ("mars", some));
+    }
 }
