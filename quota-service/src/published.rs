@@ -1,6 +1,6 @@
 //! Ready answers, immutable, in memory: a reader takes no lock, waits for no database and computes nothing.
 
-use crate::engine::TaskCounts;
+use crate::engine::{Limits, TaskCounts};
 use crate::plan::{self, Held, PoolQuota};
 use axum::body::Bytes;
 use axum::http::HeaderValue;
@@ -233,12 +233,17 @@ impl Published {
         self.pools.get(cluster)?.get(gpu_model)
     }
 
-    /// The limits that a pool has at this time, where its quotas may be used.
+    /// The limits that a pool has at this time.
     #[must_use]
-    pub fn limits(&self, id: &PoolId, now: UnixSeconds) -> Option<Vec<Limit>> {
-        let pool = self.pool(id.cluster.as_str(), id.gpu_model.as_str())?;
-        let computed_at = pool.answers.first()?.computed_at;
-        pool.limits().filter(|_| stage(computed_at, now).0 != Stage::Conservative)
+    pub fn limits(&self, id: &PoolId, now: UnixSeconds) -> Limits {
+        let pool = self.pool(id.cluster.as_str(), id.gpu_model.as_str());
+        let Some((pool, answer)) = pool.and_then(|pool| Some((pool, pool.answers.first()?))) else {
+            return Limits::Kept;
+        };
+        if stage(answer.computed_at, now).0 == Stage::Conservative {
+            return Limits::Held;
+        }
+        pool.limits().map_or(Limits::Kept, Limits::Set)
     }
 
     pub fn pools(&self) -> impl Iterator<Item = &Arc<PublishedPool>> {

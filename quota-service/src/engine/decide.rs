@@ -2,14 +2,15 @@
 
 use super::call::{Decided, Message, Order, Queued, TaskCall};
 use super::error::EngineError;
+use super::limits::Limits;
 use super::record;
 use super::state::{State, first_whole_hour};
 use super::tally::Tally;
 use super::turn::{Before, Draft};
 use super::views;
 use accounts::Accounts;
+use placement::Decision;
 use placement::pool::{Command, Fact, NodeLoss, Pool, Report, Request};
-use placement::{Decision, Limit};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{AuditRecord, PoolPlacement, TaskRecord, TaskStatus};
 use vocab::{Node, NodeId, PlacedBy, PoolId, TaskId, UnixSeconds};
@@ -34,10 +35,10 @@ pub struct TurnContext<'a> {
 }
 
 impl TurnContext<'_> {
-    /// Answers call by call, each on the pool as the calls before have left it. A pool that has just been read begins with `limits`.
-    pub fn answer_all(&mut self, queued: &mut [Queued], limits: Option<Vec<Limit>>) {
+    /// Answers call by call, each on the pool as the calls before have left it, under the limits of the quotas served.
+    pub fn answer_all(&mut self, queued: &mut [Queued], limits: Limits) {
         self.take_in_nodes(queued);
-        self.begin_with(limits);
+        self.take_limits(limits);
         for Queued { message, audit } in queued {
             self.answer(message, audit.as_ref());
         }

@@ -24,6 +24,7 @@ pub use call::{
 };
 pub use error::EngineError;
 pub use events::{Cursor, events_after};
+pub use limits::Limits;
 pub use record::answer;
 pub use state::{Rebuilt, rebuild};
 pub use views::{NodeUse, Shares, TaskCounts, TaskQuery};

@@ -174,7 +174,7 @@ impl Writer {
         // 2. Decide.
         let mut context =
             TurnContext { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, reads };
-        let limits = if is_new { self.shared.quotas.published.load().limits(&self.pool, now) } else { None };
+        let limits = self.shared.quotas.published.load().limits(&self.pool, now);
         catch_unwind(AssertUnwindSafe(|| context.answer_all(queued, limits)))
             .map_err(|panic| TurnFault::of(panic.as_ref()))?;
         let TurnContext { tally, draft, .. } = context;

@@ -6,8 +6,8 @@ use crate::refresh::Renewals;
 use placement::staleness::{Stage, stage};
 use serving::standing::Over;
 
-/// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. A pool whose writer
-/// begins later takes them itself.
+/// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. A writer takes the
+/// limits at each of its turns, too; here they count from the demand of now on where they follow it.
 pub async fn push(renewals: &Renewals) {
     let published = renewals.quotas.published.load_full();
     for pool in published.pools() {
@@ -25,11 +25,11 @@ async fn push_published(renewals: &Renewals, pool: &PublishedPool) {
 }
 
 fn limits(renewals: &Renewals, pool: &PublishedPool) -> Option<Order> {
-    if let Some(limits) = pool.limits().filter(|_| pool.problem.is_none()) {
-        return Some(Order::SetLimits(limits));
-    }
     let computed_at = pool.answers.first()?.computed_at;
-    (stage(computed_at, renewals.core.clock.now()).0 == Stage::Conservative).then_some(Order::HoldLimits)
+    if stage(computed_at, renewals.core.clock.now()).0 == Stage::Conservative {
+        return Some(Order::HoldLimits);
+    }
+    pool.limits().filter(|_| pool.problem.is_none()).map(Order::SetLimits)
 }
 
 fn note(renewals: &Renewals, pool: &PublishedPool, done: &Result<(), EngineError>) {

@@ -112,11 +112,11 @@ impl Pool {
         }
     }
 
-    /// The limits when a quota is too old to promise by: what is promised may stay, and nothing new comes (DESIGN §5).
+    /// The limits when a quota is too old to promise by (DESIGN §5): nothing. What is promised stays, since a limit evicts nobody, and no
+    /// promise takes the place of one that ends, by another task or anew by its own.
     #[must_use]
     pub fn held_limits(&self) -> Vec<Limit> {
-        let held = |limit: &Limit| Limit { quota: limit.quota.min(self.fleet.promised(limit.hours)), ..*limit };
-        self.limits.iter().map(held).collect()
+        self.limits.iter().map(|limit| Limit { quota: MilliGpus::ZERO, ..*limit }).collect()
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_reports_itself_and_holds_what_it_promised() {
+    fn a_pool_reports_itself() {
         let mut pool = Pool::new(Policy::GFS, PoolRules::default());
         for node in ["a", "b"] {
             let node = NodeId::parse(node).unwrap();
@@ -163,8 +163,29 @@ mod tests {
         assert_eq!((state.capacity, state.idle), (MilliGpus::from_gpus(8), MilliGpus::from_gpus(4)));
         assert_eq!(state.spot(HorizonHours::ONE), MilliGpus::from_gpus(4));
         assert_eq!(state.spot(limit(4).hours), MilliGpus::from_gpus(2));
-        let held: Vec<u64> = pool.held_limits().iter().map(|limit| limit.quota.milli()).collect();
-        assert_eq!(held, [4_000, 2_000]);
         assert!(pool.has_had_tasks());
+    }
+
+    #[test]
+    fn a_pool_that_holds_keeps_its_promises_and_replaces_none() {
+        let mut pool = Pool::new(Policy::GFS, PoolRules::default());
+        let node = NodeId::parse("a").unwrap();
+        done(&mut pool, &Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None });
+        let limit = |hours| Limit { hours: HorizonHours::new(hours).unwrap(), quota: MilliGpus::from_gpus(6) };
+        done(&mut pool, &Command::SetLimits(vec![limit(1), limit(4)]));
+        done(&mut pool, &spot("one", 1));
+        done(&mut pool, &spot("four", 4));
+        done(&mut pool, &Command::SetLimits(pool.held_limits()));
+        let task = |name: &str| TaskId::parse(name).unwrap();
+        let promised = |pool: &Pool| pool.fleet().promised(HorizonHours::ONE).milli();
+        assert_eq!(promised(&pool), 4_000, "nobody is evicted");
+        done(&mut pool, &spot("late", 1));
+        done(&mut pool, &Command::Finish { task: task("four") });
+        assert!(pool.waiting_task(&task("late")).is_some(), "nothing takes the place of what has ended");
+        assert_eq!(promised(&pool), 2_000);
+        assert_eq!(pool.handle(NOW.plus_s(3_600), &Command::Pass).1, Ok(()));
+        assert!(pool.running(&task("one")).is_some_and(|(_, running)| running.guarantee.is_none()), "no new promise");
+        done(&mut pool, &Command::SetLimits(vec![limit(1), limit(4)]));
+        assert!(pool.running(&task("late")).is_some(), "a new quota is promised by again");
     }
 }

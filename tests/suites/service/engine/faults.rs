@@ -8,6 +8,7 @@ on_both_databases![
     a_restart_finds_the_same_state_from_snapshot_and_journal,
     two_services_on_one_database_notice_each_other_and_agree,
     when_quotas_are_too_old_to_promise_by_nothing_new_is_promised,
+    a_quota_becomes_too_old_between_two_renewals,
     the_policy_of_a_pool_is_a_setting,
 ];
 
@@ -113,8 +114,25 @@ async fn when_quotas_are_too_old_to_promise_by_nothing_new_is_promised(database:
     assert_eq!(quota(&service, 4).await["stage"], "conservative", "nothing was measured for three hours");
     let late = submit(&service, &spot("late", 1.0, 1, Some(4))).await;
     assert_eq!(late["detail"]["waits"]["code"], "over_quota");
-    assert!(late["detail"]["waits"]["detail"].as_str().unwrap().contains("the quota of 8.000"), "{late}");
+    assert!(late["detail"]["waits"]["detail"].as_str().unwrap().contains("the quota of 0.000"), "{late}");
     assert_eq!(task(&service, "early").await["status"], "running", "nobody is evicted");
+    let _ = tell(&service, "early", "finish").await.expect(200);
+    assert_eq!(task(&service, "late").await["status"], "waiting", "no promise takes the place of one that has ended");
+}
+
+async fn a_quota_becomes_too_old_between_two_renewals(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    assert_eq!(submit(&service, &spot("early", 1.0, 1, Some(4))).await["status"], "running");
+    service.pass_s(2_300);
+    assert_eq!(submit(&service, &spot("in-time", 1.0, 1, Some(4))).await["status"], "running");
+    service.pass_s(200);
+    assert_eq!(quota(&service, 4).await["stage"], "conservative", "no renewal was tried");
+    let late = submit(&service, &spot("late", 1.0, 1, Some(4))).await;
+    assert_eq!(late["detail"]["waits"]["code"], "over_quota", "{late}");
+    assert_eq!(task(&service, "early").await["status"], "running", "nobody is evicted");
+    service.renew().await;
+    assert_eq!(quota(&service, 4).await["stage"], "fresh");
+    assert_eq!(task(&service, "late").await["status"], "running");
 }
 
 async fn the_policy_of_a_pool_is_a_setting(database: TestDatabase) {
