@@ -175,7 +175,8 @@ mod tests {
         done(&mut pool, &Command::SetLimits(vec![limit(1), limit(4)]));
         done(&mut pool, &spot("one", 1));
         done(&mut pool, &spot("four", 4));
-        done(&mut pool, &Command::SetLimits(pool.held_limits()));
+        let held = pool.held_limits();
+        done(&mut pool, &Command::SetLimits(held));
         let task = |name: &str| TaskId::parse(name).unwrap();
         let promised = |pool: &Pool| pool.fleet().promised(HorizonHours::ONE).milli();
         assert_eq!(promised(&pool), 4_000, "nobody is evicted");
