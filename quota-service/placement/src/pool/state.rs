@@ -113,7 +113,7 @@ impl Pool {
     }
 
     /// The limits when a quota is too old to promise by (DESIGN §5): nothing. What is promised stays, since a limit evicts nobody, and no
-    /// promise takes the place of one that ends, by another task or anew by its own.
+    /// promise takes the place of one that ends, by another task or by its own.
     #[must_use]
     pub fn held_limits(&self) -> Vec<Limit> {
         self.limits.iter().map(|limit| Limit { quota: MilliGpus::ZERO, ..*limit }).collect()
