@@ -4,6 +4,7 @@ use crate::args::{Config, Report, ZeroHours};
 use crate::metrics::Metric;
 use crate::report::{Summary, make};
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use tempfile::TempDir;
@@ -309,6 +310,27 @@ fn bounds_of_a_part_of_the_issue_times_say_of_which() {
     let (summary, _) = whole.unwrap();
     assert_eq!(summary.partial_bounds, []);
     assert!(!std::fs::read_to_string(summary.page).unwrap().contains("the bounds are of"));
+}
+
+#[test]
+fn each_aggregation_has_a_colour_a_dash_and_a_named_strip_of_its_own() {
+    let all = ["sum-of-bounds", "independent", "pooled", "conformal", "mixture"];
+    let bounds = all.map(|aggregation| BOUNDS.replace("pooled", aggregation)).concat();
+    let (_folder, made) = report(&two_days(), Some(&bounds));
+    let page = page_of(made);
+    let style = |rule: &str| {
+        let from = page.find(&format!("{rule} {{")).unwrap_or_else(|| panic!("{rule} has no style"));
+        page[from..].split_once('}').unwrap().0.replacen(rule, "", 1)
+    };
+    let drawn = |class: String| page.matches(&format!("class=\"{class}\"")).count();
+    let (mut strokes, mut fills) = (BTreeSet::new(), BTreeSet::new());
+    for (place, name) in all.iter().enumerate() {
+        strokes.insert(style(&format!(".line.b{place}")));
+        fills.insert(style(&format!(".broken.b{place}")));
+        assert_eq!((drawn(format!("line b{place}")), drawn(format!("broken b{place}"))), (2, 1), "{name}");
+        assert!(page.contains(&format!(">{name}</text>")), "the strip of {name} has a name");
+    }
+    assert_eq!((strokes.len(), fills.len()), (all.len(), all.len()));
 }
 
 #[test]

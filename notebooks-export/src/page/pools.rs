@@ -7,7 +7,11 @@ use pages::{Axis, Chart, percent};
 
 /// Pools that get a picture.
 const SHOWN: usize = 6;
-const STRIP: f64 = 14.0;
+/// Looks of bounds: each a colour and a dash of its own in the page's style.
+const LOOKS: usize = 8;
+const STRIP: f64 = 10.0;
+/// Place of a strip and of its name above it.
+const NAMED_STRIP: f64 = 26.0;
 
 pub fn section(view: &View<'_>) -> Markup {
     let Some(bounds) = view.material.bounds else {
@@ -52,7 +56,7 @@ fn of_pool(view: &View<'_>, pool: &PoolView) -> Markup {
 }
 
 fn bound_class(place: usize) -> String {
-    format!("line b{}", place % 3)
+    format!("line b{}", place % LOOKS)
 }
 
 fn picture(view: &View<'_>, pool: &PoolView, lines: &[&BoundLine]) -> Markup {
@@ -84,14 +88,15 @@ fn picture(view: &View<'_>, pool: &PoolView, lines: &[&BoundLine]) -> Markup {
 
 /// A strip an aggregation with a mark at each issue time whose promise was broken.
 fn strips(chart: &Chart, lines: &[&BoundLine], at: impl Fn(vocab::HourStart) -> f64) -> Markup {
-    let height = lines.len() as f64 * STRIP + 4.0;
+    let height = lines.len() as f64 * NAMED_STRIP + 4.0;
     html! {
         svg class="broad" viewBox=(format!("0 0 {} {height}", chart.width)) role="img" aria-label="Issue times whose peak broke the bound, a strip an aggregation" {
             @for (place, line) in lines.iter().enumerate() {
-                @let y = place as f64 * STRIP + 2.0;
-                rect class="strip" x=(chart.x(chart.x.from)) y=(y) width=(chart.x(chart.x.to) - chart.x(chart.x.from)) height=(STRIP - 4.0) {}
+                @let y = (place + 1) as f64 * NAMED_STRIP - STRIP;
+                text class="tick" x=(chart.x(chart.x.from)) y=(y - 3.0) { (line.aggregation) }
+                rect class="strip" x=(chart.x(chart.x.from)) y=(y) width=(chart.x(chart.x.to) - chart.x(chart.x.from)) height=(STRIP) {}
                 @for pair in line.pairs.iter().filter(|pair| pair.peak_gpus > pair.bound_gpus + 1e-6) {
-                    rect class=(format!("broken b{}", place % 3)) x=(chart.x(at(pair.issue))) y=(y) height=(STRIP - 4.0)
+                    rect class=(format!("broken b{}", place % LOOKS)) x=(chart.x(at(pair.issue))) y=(y) height=(STRIP)
                         width=(pages::short((chart.x(1.0) - chart.x(0.0)).max(1.5))) {}
                 }
             }
