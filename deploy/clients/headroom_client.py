@@ -41,6 +41,8 @@ REQUEST_LIMIT_S = 15.0
 LONGEST_PAUSE_S = 30.0
 #: Of a pause that an answer names: a proxy may name years.
 LONGEST_NAMED_S = 600.0
+#: The same: at `Retry-After: 0` a client would ask without a pause.
+SHORTEST_NAMED_S = 1.0
 #: How long a poll waits for another answer; the service cuts it to a minute.
 WAIT_S = 30
 
@@ -305,7 +307,7 @@ class Client:
         if answer.code == 429 or answer.code >= 500:
             after = answer.headers.get("Retry-After", "")
             is_number = after.isascii() and after.isdigit()
-            after_s = min(float(after), LONGEST_NAMED_S) if is_number else None
+            after_s = min(max(float(after), SHORTEST_NAMED_S), LONGEST_NAMED_S) if is_number else None
             raise Unavailable(f"the service answers {answer.code}: {problem.get('detail', '')}", after_s)
         raise Refused(answer.code, problem)
 

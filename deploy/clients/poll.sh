@@ -69,7 +69,8 @@ later() {
     wait_s=$(header retry-after)
     case $wait_s in
         '' | *[!0-9]*) wait_s=$pause ;;
-        # Of what a proxy names, ten minutes are kept.
+        # Of what a proxy names, a second is kept at least, ten minutes at most.
+        0 | 00 | 000) wait_s=1 ;;
         ????*) wait_s=600 ;;
     esac
     echo "poll.sh: $1; again in $wait_s s" >&2

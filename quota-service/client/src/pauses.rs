@@ -7,6 +7,8 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 /// The longest that is kept of those that an answer names: a proxy may name years, and a number that no clock holds.
 const LONGEST_NAMED: Duration = Duration::from_mins(10);
+/// The shortest of those that an answer names: at `Retry-After: 0` a client would ask without a pause.
+const SHORTEST_NAMED: Duration = FIRST;
 
 /// Pauses of 1, 2, 4 and at most 30 seconds, each shortened at random by up to 30 %, so that clients do not all come back at once.
 #[derive(Debug)]
@@ -21,11 +23,11 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// The next pause; `named` is the one that the service asks for, of which ten minutes are kept.
+    /// The next pause; `named` is the one that the service asks for: a second at least, ten minutes at most.
     pub fn next(&mut self, named: Option<Duration>) -> Duration {
         let pause = self.next;
         self.next = (2 * pause).min(LONGEST);
-        named.map_or_else(|| pause.mul_f64(0.7 + 0.3 * share()), |named| named.min(LONGEST_NAMED))
+        named.map_or_else(|| pause.mul_f64(0.7 + 0.3 * share()), |named| named.clamp(SHORTEST_NAMED, LONGEST_NAMED))
     }
 }
 
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_half_a_minute_and_a_named_one_is_kept() {
+    fn pauses_double_up_to_half_a_minute_and_a_named_one_is_kept_from_a_second_to_ten_minutes() {
         let mut pauses = Pauses::default();
         for expected_s in [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] {
             let pause_s = pauses.next(None).as_secs_f64();
@@ -48,5 +50,6 @@ mod tests {
         }
         assert_eq!(pauses.next(Some(Duration::from_secs(7))), Duration::from_secs(7));
         assert_eq!(pauses.next(Some(Duration::from_secs(u64::MAX))), LONGEST_NAMED);
+        assert_eq!(pauses.next(Some(Duration::ZERO)), Duration::from_secs(1));
     }
 }

@@ -3,7 +3,8 @@
 use super::file;
 use super::served::{CLUSTER, GPU_MODEL, Prepared, QUOTA, prepare};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use tests::{Listening, free_address};
 
@@ -68,6 +69,32 @@ fn the_client_in_one_file_sends_no_id_that_makes_another_address() {
     command.args(["-B", "-c", program]).current_dir(file("clients"));
     let output = ran(command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Of a client of a service that is busy, and names no pause: its first line of stderr.
+fn first_pause(client: impl Fn(&str) -> Command) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = client(&listener.local_addr().unwrap().to_string());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut polling = Polling(child);
+    let (mut connection, _) = listener.accept().unwrap();
+    let mut request = BufReader::new(connection.try_clone().unwrap()).lines();
+    while request.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+    let busy = "HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    connection.write_all(busy.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(polling.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn a_busy_service_that_names_no_pause_is_asked_again_after_a_second() {
+    let shell = first_pause(|address| shell(address, "/dev/null", &[CLUSTER, GPU_MODEL, "4"]));
+    assert_eq!(shell, "poll.sh: the service answers 503; again in 1 s\n");
+    if has_python() {
+        let python = first_pause(|address| python(address, "/dev/null", &["poll", "--hours", "4"]));
+        assert_eq!(python, "the service answers 503: ; again in 1 s\n");
+    }
 }
 
 fn ran(mut command: Command) -> Output {

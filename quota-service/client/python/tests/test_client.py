@@ -78,8 +78,10 @@ def busy(after: str = "0") -> httpx.Response:
 
 class Retries(unittest.TestCase):
     def test_a_patient_client_tries_again_after_the_time_that_the_service_names(self) -> None:
-        served = Served(busy(), busy(), httpx.Response(200, json=QUOTA))
-        quota = served.client(patience_s=60).quota("earth", "A100", hours=4)
+        served, paused = Served(busy("7"), busy("9"), httpx.Response(200, json=QUOTA)), list[float]()
+        with unittest.mock.patch("headroom._sync.time.sleep", paused.append):
+            quota = served.client(patience_s=60).quota("earth", "A100", hours=4)
+        self.assertEqual(paused, [7.0, 9.0])
         self.assertEqual((quota.available_gpus, quota.quota_gpus, quota.reasons[0].code), (3.5, 20.0, "held_by_idle"))
         self.assertEqual(str(served.requests[0].url), "http://headroom.test/v1/quota?cluster=earth&gpu_model=A100&hours=4")
         self.assertEqual(len(served.requests), 3)
@@ -138,19 +140,34 @@ class Retries(unittest.TestCase):
         for after in ("9" * 400, "soon"):
             with self.assertRaises(headroom.Unavailable):
                 Served(busy(after)).client(patience_s=0.5).pools()
+        self.assertEqual(self.paused("9" * 400), [600.0])
+
+    def test_a_pause_of_nothing_is_one_of_a_second(self) -> None:
+        self.assertEqual(self.paused("0"), [1.0])
+
+    def paused(self, after: str) -> list[float]:
+        """Seconds that a client waits after this header."""
         paused: list[float] = []
-        served = Served(busy("9" * 400), httpx.Response(200, json=QUOTA))
+        served = Served(busy(after), httpx.Response(200, json=QUOTA))
         with unittest.mock.patch("headroom._sync.time.sleep", paused.append):
             next(served.client().pool("earth", "A100").quotas(4))
-        self.assertEqual(paused, [600.0])
+        return paused
 
     def test_settings_that_no_request_could_be_sent_with_are_refused(self) -> None:
         for url in ("headroom:8080", "http://", "http://127.0.0.1:99999", "http://a b", "ftp://headroom"):
             with self.assertRaisesRegex(ValueError, "write http://HOST:PORT"):
                 Headroom(url)
-        for token in ("two\nlines", "two words", "tökén"):
-            with self.assertRaisesRegex(ValueError, "expected one token"):
+        for token in ("", "two\nlines", "two words", "tökén"):
+            with self.assertRaisesRegex(ValueError, "token: expected one token"):
                 Served().client(token=token, patience_s=60).pools()
+
+    def test_a_file_without_one_token_is_refused_before_anything_is_sent(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "token"
+            for text in ("", " \n", "two\nlines\n"):
+                file.write_text(text)
+                with self.assertRaisesRegex(ValueError, f"{file}: expected one token"):
+                    Served().client(token_file=file, patience_s=60).pools()
 
     def test_the_file_of_the_token_is_read_for_each_request(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

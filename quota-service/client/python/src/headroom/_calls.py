@@ -28,6 +28,8 @@ QUIET_S = 45.0
 LONGEST_PAUSE_S = 30.0
 #: Of a pause that an answer names: a proxy may name years, and a number that no clock holds.
 LONGEST_NAMED_S = 600.0
+#: The same: at `Retry-After: 0` a client would ask without a pause.
+SHORTEST_NAMED_S = 1.0
 
 Status = Literal["waiting", "running"]
 
@@ -284,7 +286,8 @@ def fault_of(response: httpx.Response) -> HeadroomError:
     after = response.headers.get("retry-after", "")
     detail = f"{response.url} answers {status}: {problem.detail}"
     is_number = after.isascii() and after.isdigit()
-    return Unavailable(detail, min(float(after), LONGEST_NAMED_S) if is_number else None, problem)
+    after_s = min(max(float(after), SHORTEST_NAMED_S), LONGEST_NAMED_S) if is_number else None
+    return Unavailable(detail, after_s, problem)
 
 
 class Lines:

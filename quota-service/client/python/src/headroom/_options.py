@@ -44,8 +44,9 @@ class Options:
         token = self.token
         if self.token_file is not None:
             token = Path(self.token_file).read_text(encoding="utf-8").strip()
-        if token:
-            if not all("!" <= one <= "~" for one in token):
+        if token is not None:
+            # Without a token the request would go out as that of nobody.
+            if not token or not all("!" <= one <= "~" for one in token):
                 place = "token" if self.token_file is None else str(self.token_file)
                 raise ValueError(f"{place}: expected one token of visible ASCII characters, on a line of its own")
             headers["authorization"] = f"Bearer {token}"
