@@ -294,13 +294,13 @@ pub struct StatementFlags {
 #[command(after_long_help = "Examples:\n  \
     headroom mcp --api https://headroom.example:8443 --api-token-file token\n  \
     headroom mcp --http 127.0.0.1:8090\n\n\
-    Its tools read: pools, quota, why, when, what_if, promises, statement. With --allow-writes also submit and cancel. Over HTTP it \
-    listens on this machine alone, at /mcp.")]
+    Its tools read: pools, quota, why, when, what_if, promises, statement, reservations. With --allow-writes also submit, cancel, \
+    reserve and withdraw. Over HTTP it listens on this machine alone, at /mcp.")]
 pub struct McpFlags {
     /// Address and port for streamable HTTP, of the loopback; port 0 takes a free one. Without it, stdin and stdout
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<SocketAddr>,
-    /// Offer the tools that submit and cancel tasks
+    /// Offer the tools that submit and cancel tasks, and that sell and withdraw reservations
     #[arg(long)]
     pub allow_writes: bool,
 }

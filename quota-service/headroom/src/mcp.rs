@@ -10,13 +10,14 @@ mod tools;
 use crate::args::McpFlags;
 use crate::config::Config;
 use axum::Router;
+use axum::http::StatusCode;
 use command_line::{Exit, Failure, print_notice, say};
 use headroom_client::Client;
 use rmcp::ServiceExt;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::stdio;
@@ -34,6 +35,8 @@ const INSTRUCTIONS: &str = "Headroom sells the GPUs that high-priority work leav
     tasks with a guarantee of at least H hours may hold. Refusals and reasons have a stable code, a sentence with numbers, and a \
     remedy. Without cluster and gpu_model, the pool of the settings is meant, or the only one.";
 
+/// Path of the protocol over HTTP.
+const PATH: &str = "/mcp";
 /// Connections over HTTP: agents on this machine.
 const LIMITS: ConnectionLimits =
     ConnectionLimits { connections: 64, header: Duration::from_secs(30), write: Duration::from_secs(30) };
@@ -78,6 +81,20 @@ impl ServerHandler for Server {
         }
         call::run(self, &request.name, arguments).await.map(Into::into)
     }
+
+    /// A call of a tool arrives here, too, where its parameters are of another form.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != "tools/call" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let detail = "the parameters of tools/call have another form: expected a tool as a string in `name` and its parameters as an \
+                      object in `arguments`";
+        Err(ErrorData::invalid_params(detail, None))
+    }
 }
 
 /// Serves until its input ends, or a signal stops it.
@@ -119,11 +136,12 @@ async fn over_http(server: Server, address: SocketAddr, json: bool) -> Result<()
     let settings = StreamableHttpServerConfig::default().enforce_origin_validation();
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), Arc::<LocalSessionManager>::default(), settings);
-    let router = Router::new().fallback_service(service);
+    let elsewhere = || async { (StatusCode::NOT_FOUND, "nothing is here: the Model Context Protocol is at /mcp\n") };
+    let router = Router::new().route_service(PATH, service).fallback(elsewhere);
     if json {
-        say(json!({ "listening": address.to_string(), "url": format!("http://{address}/mcp") }));
+        say(json!({ "listening": address.to_string(), "url": format!("http://{address}{PATH}") }));
     } else {
-        say(format_args!("listening on http://{address}/mcp"));
+        say(format_args!("listening on http://{address}{PATH}"));
         print_notice("Ctrl-C stops it");
     }
     serve(listener, None, router, LIMITS, stop).await;

@@ -1,8 +1,10 @@
-//! `headroom mcp` against the official SDK for Python.
+//! `headroom mcp` against the official SDK for Python, and against requests that no SDK sends.
 
 use super::{assert_ok, python, ran};
 use crate::deploy::served::{CLUSTER, GPU_MODEL, Prepared, QUOTA, prepare};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tests::{Listening, program, program_path, workspace_root};
 
@@ -72,4 +74,42 @@ fn an_agent_reads_over_http_on_this_machine_alone() {
     assert_eq!(refused.status().as_u16(), 403, "a page of another origin");
     let open = program("headroom", &["mcp", "--http", "0.0.0.0:0"]);
     assert_eq!((open.code, open.stderr.contains("reachable from other machines")), (2, true), "{}", open.stderr);
+}
+
+/// Parameters of a client's first request.
+fn initialize() -> Value {
+    json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } })
+}
+
+#[test]
+fn over_http_the_protocol_is_at_its_path_alone() {
+    let server = Listening::of("headroom", &["mcp", "--http", "127.0.0.1:0", "--json"], &[]);
+    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize() });
+    let post = |path: &str| {
+        let request = ureq::post(format!("http://{}{path}", server.address));
+        let request = request.config().http_status_as_error(false).build();
+        request.header("accept", "application/json, text/event-stream").send_json(&begin).unwrap().status().as_u16()
+    };
+    assert_eq!(["/mcp", "/", "/x", "/mcp/x"].map(post), [200, 404, 404, 404]);
+}
+
+#[test]
+fn parameters_of_another_form_are_invalid_and_a_method_that_is_not_there_is_named() {
+    let mut command = Command::new(program_path("headroom"));
+    let mut server = command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+    let mut lines = BufReader::new(output).lines();
+    let mut ask = |method: &str, params: Value| -> Value {
+        writeln!(input, "{}", json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })).unwrap();
+        serde_json::from_str(&lines.next().expect("an answer").unwrap()).unwrap()
+    };
+    assert_eq!(ask("initialize", initialize())["result"]["serverInfo"]["name"], "headroom");
+    for arguments in [json!([4]), json!("hours=4")] {
+        let error = ask("tools/call", json!({ "name": "pools", "arguments": arguments }))["error"].take();
+        assert_eq!(error["code"], -32602, "{error}");
+        assert!(error["message"].as_str().unwrap().contains("an object in `arguments`"), "{error}");
+    }
+    assert_eq!(ask("tools/none", json!({}))["error"]["code"], -32601);
+    drop(input);
+    assert!(server.wait().unwrap().success());
 }

@@ -203,12 +203,17 @@ pub fn unknown(name: &str, writes: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Arguments;
+    use clap::CommandFactory;
 
     #[test]
     fn tools_that_write_are_offered_only_where_that_is_allowed() {
         let names = |writes| offered(writes).iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>();
         assert_eq!(names(false), ["pools", "quota", "why", "when", "what_if", "promises", "statement", "reservations"]);
         assert_eq!(names(true).len(), OFFERED.len());
+        let help = Arguments::command().find_subcommand_mut("mcp").unwrap().render_long_help().to_string();
+        let words: Vec<&str> = help.split(|one: char| !(one.is_alphanumeric() || one == '_')).collect();
+        assert!(names(true).iter().all(|name| words.contains(&name.as_str())), "the help names every tool: {help}");
         assert!(unknown("submit", false).ends_with("start it with --allow-writes"));
         assert!(unknown("quotas", false).starts_with("unknown tool \"quotas\": expected one of pools, quota"));
         for tool in offered(true) {
