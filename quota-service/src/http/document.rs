@@ -69,6 +69,17 @@ mod tests {
         assert!(own.as_str().unwrap().starts_with("A task of this id exists with another request"), "{own}");
     }
 
+    #[test]
+    fn an_answer_in_several_forms_has_each_of_their_media_types() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let forms = |path: &str| document["paths"][path]["get"]["responses"]["200"]["content"].clone();
+        let statement = forms("/v1/statement");
+        assert_eq!(statement.as_object().unwrap().len(), 2, "{statement}");
+        assert_eq!(statement["application/json"]["schema"]["$ref"], "#/components/schemas/StatementAnswer");
+        assert_eq!(statement["text/csv"]["schema"]["type"], "string");
+        assert!(forms("/v1/reservations.ics")["text/calendar"].is_object());
+    }
+
     /// The lists of values of a document, each with its place.
     fn lists<'a>(place: &str, of: &'a serde_json::Value, into: &mut Vec<(String, &'a serde_json::Value)>) {
         for (key, value) in of.as_object().into_iter().flatten() {

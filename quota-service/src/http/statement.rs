@@ -111,7 +111,8 @@ impl StatementQuery {
 /// Of pools whose tasks Headroom places. GPU time is exact: of each pool, what tasks held + idle + drained is the capacity. Days are those
 /// of UTC. A broken promise is counted on the day on which it broke, a kept one on the day on which it ended.
 #[utoipa::path(get, path = "/v1/statement", tag = "quota", params(StatementQuery), responses(
-    (status = 200, description = "By pool, and by pool and organization; with `format=csv` or `format=opencost` as text/csv", body = StatementAnswer),
+    (status = 200, description = "By pool, and by pool and organization; with `format=csv` or `format=opencost` as text/csv",
+        content((StatementAnswer = "application/json"), (String = "text/csv"))),
     (status = 400, description = "The query is invalid", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "No pool of this name", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "A virtual clock runs", body = Problem, content_type = "application/problem+json"),
