@@ -72,3 +72,26 @@ fn settings_are_tried_written_and_taken_and_those_of_other_models_refused() {
     assert_eq!(bad.code, 4, "{bad:?}");
     assert!(bad.stderr.contains("growth.leaves is 40, and must be 2 to 16"), "{bad:?}");
 }
+
+#[test]
+fn a_run_that_is_asked_for_with_another_cluster_says_where_it_was_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = made_up(&folder);
+    let file = folder.path().join("usage.csv");
+    let text = std::fs::read_to_string(&file).unwrap().replace(",demo,", ",earth,");
+    std::fs::write(&file, text).unwrap();
+    let ingest = ["ingest", "--format", "usage", file.to_str().unwrap(), "--database", &url];
+    let _ = program("datasets", &ingest).ok();
+    let until = ["--cluster", "demo", "--until", "2024-03-16T00:00:00+08:00"];
+    let _ = program("train", &[&["--horizon", "4h", "--database", &url], &until[..]].concat()).ok();
+    let window = ["--from", "2024-03-16T00:00:00+08:00", "--to", "2024-03-16T23:00:00+08:00", "--out", "/dev/null"];
+    let backtest = [&["backtest", "--horizon", "4h", "--database", &url][..], &window].concat();
+    let explain = ["explain", "--organization", "org-000", "--database", &url];
+    for asked in [&backtest[..], &explain] {
+        let with = |cluster: &str| program("train", &[asked, &["--run", "run-1", "--cluster", cluster]].concat()).ok();
+        let (own, other) = (with("demo"), with("earth"));
+        assert!(!own.stderr.contains("note:"), "{}", own.stderr);
+        let note = "note: run-1 was trained on cluster demo, not on earth: ";
+        assert!(other.stderr.contains(note), "{}", other.stderr);
+    }
+}

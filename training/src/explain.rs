@@ -2,7 +2,7 @@
 
 use crate::args::{Config, Explain};
 use crate::error::TrainingError;
-use crate::history;
+use crate::{history, runs};
 use command_line::{print_json, print_text, table};
 use datasets::{Panel, window};
 use forecaster::blend::{Blend, Explanation, FeatureGroup};
@@ -70,6 +70,12 @@ async fn chosen(store: &dyn Store, what: &Explain) -> Result<(Cluster, RunRecord
     if let Some(id) = what.run {
         let record = store.run(id).await?;
         let cluster = history::chosen(store, Some(&record.facts.cluster)).await?.remove(0);
+        runs::note_other_cluster(
+            id,
+            &cluster.name,
+            what.cluster.as_ref(),
+            "a forecast of its own cluster is explained",
+        );
         return Ok((cluster, record));
     }
     let mut clusters = history::chosen(store, what.cluster.as_ref()).await?;

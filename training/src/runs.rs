@@ -4,7 +4,7 @@ use crate::args::{Config, RunsCommand};
 use crate::error::TrainingError;
 use crate::history;
 use crate::run::{KeptScores, now};
-use command_line::{print_json, print_text, say, table};
+use command_line::{print_json, print_notice, print_text, say, table};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -98,6 +98,13 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
     }
     store.close().await;
     Ok(())
+}
+
+/// A note where a run is asked for with another cluster than that of its training. `what` says what comes of it.
+pub fn note_other_cluster(run: RunId, trained_on: &ClusterName, asked: Option<&ClusterName>, what: &str) {
+    if let Some(asked) = asked.filter(|asked| *asked != trained_on) {
+        print_notice(format_args!("note: {run} was trained on cluster {trained_on}, not on {asked}: {what}"));
+    }
 }
 
 async fn body(store: &dyn Store, id: RunId) -> Result<RunBody, TrainingError> {

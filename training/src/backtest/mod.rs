@@ -16,7 +16,7 @@ pub use served::RestartState;
 
 use crate::args::{Backtest, Config};
 use crate::error::TrainingError;
-use crate::{history, parameters};
+use crate::{history, parameters, runs};
 use command_line::{is_stdout, print_notice, print_text};
 use datasets::{HourRange, split};
 use files::Files;
@@ -80,11 +80,12 @@ pub async fn run(what: &Backtest, config: &Config, json: bool) -> Result<(), Tra
 }
 
 async fn clusters(store: &dyn Store, what: &Backtest) -> Result<Vec<Cluster>, TrainingError> {
-    let of_run = match what.run {
-        Some(id) => Some(store.run(id).await?.facts.cluster),
-        None => None,
-    };
-    history::chosen(store, what.cluster.as_ref().or(of_run.as_ref())).await
+    let asked = what.cluster.as_ref();
+    let Some(id) = what.run else { return history::chosen(store, asked).await };
+    let trained_on = store.run(id).await?.facts.cluster;
+    let chosen = history::chosen(store, asked.or(Some(&trained_on))).await?;
+    runs::note_other_cluster(id, &trained_on, asked, "the scores are those on a cluster that it has not seen");
+    Ok(chosen)
 }
 
 fn issues(what: &Backtest, cluster: &Cluster, end: vocab::HourStart) -> Result<HourRange, TrainingError> {
