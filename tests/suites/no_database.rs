@@ -111,6 +111,49 @@ async fn a_database_of_another_program_is_refused_by_every_command_and_stays_as_
 }
 
 #[tokio::test]
+async fn a_postgres_database_of_another_program_is_refused_by_every_command_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
+    let history = "CREATE TABLE _sqlx_migrations (version bigint, checksum bytea, success boolean); \
+                   INSERT INTO _sqlx_migrations VALUES (1, '\\x00', true)";
+    for sql in ["CREATE TABLE usage (a int)", "CREATE VIEW notes AS SELECT 1", "CREATE SEQUENCE clusters", history] {
+        let database = fresh_database(Backend::Postgres).await;
+        for statement in sql.split("; ") {
+            database.execute(statement).await;
+        }
+        for line in READERS.iter().chain(&WRITERS).chain(&["quota-service doctor"]) {
+            let ran = run_on(&database.url, line, folder.path(), &[]);
+            let expected = "is no database of Headroom: it has the tables of another program, and was not changed";
+            let is_doctor = line.ends_with("doctor");
+            let (code, said) = if is_doctor { (5, &ran.stdout) } else { (3, &ran.stderr) };
+            assert!(ran.code == code && said.contains(expected), "{line}: {ran:?}");
+            let relations =
+                "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind <> 'i'";
+            assert_eq!((database.numbers(relations).await, files(folder.path()).len()), (vec![1], 1), "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_postgres_database_is_filled_beside_the_tables_of_other_schemas_and_of_extensions() {
+    let database = fresh_database(Backend::Postgres).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
+    database.execute("CREATE SCHEMA other CREATE TABLE notes (text text)").await;
+    // What an extension makes is a part of it: here a table, so that no extension need be installed.
+    database.execute("CREATE TABLE settings_of_extension (a int)").await;
+    database.execute("ALTER EXTENSION plpgsql ADD TABLE settings_of_extension").await;
+    // A program that ended before its first migration leaves its history, which is empty.
+    let history = "CREATE TABLE _sqlx_migrations (version bigint PRIMARY KEY, description text NOT NULL, installed_on timestamptz \
+                   NOT NULL DEFAULT now(), success boolean NOT NULL, checksum bytea NOT NULL, execution_time bigint NOT NULL)";
+    database.execute(history).await;
+    for line in [WRITERS[0], "quota-service token create --name x --role read", "datasets describe"] {
+        let ran = run_on(&database.url, line, folder.path(), &[]);
+        assert_eq!(ran.code, 0, "{line}: {ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_sqlite_database_without_tables_is_filled_like_an_empty_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();

@@ -18,7 +18,7 @@ pub const LONG_STATEMENT: Duration = Duration::from_mins(10);
 ///
 /// # Errors
 /// The URL is invalid, the database does not answer within 5 s or refuses access, its disk is full, or its schema is newer
-/// than this program or was edited; [`StoreError::OtherDatabase`].
+/// than this program or was edited; [`StoreError::OtherDatabase`], [`StoreError::OtherTables`].
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     connect_within(url, LONG_STATEMENT).await
 }

@@ -44,9 +44,9 @@ pub enum StoreError {
         reason: String,
     },
     /// The disk is full, or the database is read-only.
-    #[error("the database takes no more data: {reason}; free space on its disk, or make it writable")]
+    #[error("the database takes no more data: {reason}")]
     Full {
-        /// The cause.
+        /// The cause, and what to do.
         reason: String,
     },
     /// The SQLite file does not exist.
@@ -84,6 +84,17 @@ pub enum StoreError {
         path: String,
         /// The cause.
         reason: String,
+    },
+    /// The schema of a Postgres database holds the tables of another program.
+    #[error(
+        "database {database} is no database of Headroom: it has the tables of another program, and was not changed (in its schema \
+         {schema}); name another database with --database"
+    )]
+    OtherTables {
+        /// Name of the database.
+        database: String,
+        /// The schema in which this program would make its tables.
+        schema: String,
     },
     /// The schema is newer than this program, or was edited.
     #[error("the database schema does not fit this program: {reason}")]
@@ -178,7 +189,7 @@ impl StoreError {
     /// Whether the place holds no database of Headroom: there is nothing to read.
     #[must_use]
     pub const fn is_no_database(&self) -> bool {
-        self.may_be_made() || matches!(self, Self::OtherDatabase { .. })
+        self.may_be_made() || matches!(self, Self::OtherDatabase { .. } | Self::OtherTables { .. })
     }
 
     /// Whether a program that writes may make the database: its place is missing or empty.
@@ -236,8 +247,9 @@ impl From<sqlx::Error> for StoreError {
 fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
     let reason = format!("{message} ({code})");
     match (code, code.get(..2)?) {
-        // 53100 disk full; 25006 the server, or a replica, is read-only.
-        ("53100" | "25006", _) => Some(StoreError::Full { reason }),
+        ("53100", _) => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
+        // The server, or a replica, is read-only.
+        ("25006", _) => Some(StoreError::Full { reason: format!("{reason}; name the server that takes writes") }),
         // Serialization failure, deadlock, lock not available, statement cancelled.
         ("40001" | "40P01" | "55P03" | "57014", _) => Some(StoreError::Busy { reason }),
         // 23514: a CHECK of the table; class 22: numbers, times and texts that the column cannot hold.
@@ -260,7 +272,13 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
         // Too big; of another type than the column.
         18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         5 | 6 => Some(StoreError::Busy { reason }),
-        8 | 13 => Some(StoreError::Full { reason }),
+        8 => {
+            let reason = format!(
+                "{reason}; give this user the right to write to the file and its folder, without which it cannot be read either"
+            );
+            Some(StoreError::Full { reason })
+        }
+        13 => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
         10 => Some(StoreError::Unavailable { reason }),
         26 => Some(StoreError::Corrupt {
             what: "the database file".to_owned(),
@@ -297,5 +315,26 @@ pub(crate) fn unless_missing(what: &'static str, id: impl ToString) -> impl FnOn
     move |error| match error.as_database_error().map(DatabaseError::kind) {
         Some(ErrorKind::ForeignKeyViolation) => StoreError::not_found(what, &id),
         _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
+        for (code, remedy) in [
+            ("13", "free space on its disk"),
+            ("8", "give this user the right to write to the file and its folder"),
+            ("1032", "give this user the right to write to the file and its folder"),
+        ] {
+            let fault = from_sqlite_code(code, "attempt to write").unwrap().to_string();
+            let begin = format!("the database takes no more data: attempt to write ({code}); {remedy}");
+            assert!(fault.starts_with(&begin), "{fault}");
+        }
+        assert!(
+            from_sqlstate("25006", "read-only").unwrap().to_string().ends_with("name the server that takes writes")
+        );
     }
 }

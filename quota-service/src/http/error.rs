@@ -382,6 +382,7 @@ impl ApiError {
             | StoreError::NoFile { .. }
             | StoreError::NoDatabase { .. }
             | StoreError::OtherDatabase { .. }
+            | StoreError::OtherTables { .. }
             | StoreError::Denied { .. }
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }

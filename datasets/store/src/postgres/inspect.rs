@@ -7,6 +7,37 @@ use sqlx::{Connection, PgConnection};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The tables, views and sequences of the schema in which this program makes its own; those of extensions belong to nobody.
+const RELATIONS: &str = "SELECT current_database()::text, current_schema()::text, count(*),
+        count(*) FILTER (WHERE relname = '_sqlx_migrations'), count(*) FILTER (WHERE relname = 'clusters')
+    FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+        AND NOT EXISTS (
+            SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
+        )";
+
+/// Refuses a schema with the tables of another program. One without tables is nobody's, and other schemas are not looked at.
+///
+/// # Errors
+/// [`StoreError::OtherTables`]; the database does not answer.
+pub async fn refuse_other(connection: &mut PgConnection) -> Result<(), StoreError> {
+    // One snapshot: a program that makes its tables at this moment shows either none of them or all.
+    let mut reading = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let counts: (String, Option<String>, i64, i64, i64) = sqlx::query_as(RELATIONS).fetch_one(&mut *reading).await?;
+    let (database, schema, all, histories, clusters) = counts;
+    // Other programs have a history of migrations of this name, too. It is made before the first migration, and empty then.
+    let is_own = match (all, histories, clusters) {
+        (0, ..) | (_, 1, 1) => true,
+        (1, 1, 0) => {
+            let history = "SELECT count(*) FROM _sqlx_migrations";
+            sqlx::query_scalar::<_, i64>(history).fetch_one(&mut *reading).await? == 0
+        }
+        _ => false,
+    };
+    reading.rollback().await?;
+    if is_own { Ok(()) } else { Err(StoreError::OtherTables { database, schema: schema.unwrap_or_default() }) }
+}
+
 /// Opens a database read-only.
 pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError> {
     let options = options.options([("default_transaction_read_only", "on")]);
@@ -18,6 +49,7 @@ pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError>
         .fetch_one(&mut connection)
         .await?;
     let latency = asked.elapsed();
+    refuse_other(&mut connection).await?;
     let has_history: bool =
         sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL").fetch_one(&mut connection).await?;
     let applied: Vec<Applied> =

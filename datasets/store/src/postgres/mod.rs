@@ -71,10 +71,11 @@ pub(crate) type SqlTransaction = Transaction<Postgres>;
 pub(crate) const BACKEND: Backend = Backend::Postgres;
 
 impl PostgresStore {
-    /// Connects, and migrates the schema.
+    /// Connects, and migrates the schema. A database of another program stays as it is.
     pub async fn connect(options: PgConnectOptions, statement_limit: Duration) -> Result<Self, StoreError> {
         let options = Self::session(options);
         let mut connection = Self::first_connection(&options).await?;
+        inspect::refuse_other(&mut connection).await?;
         migrations::POSTGRES.run(&mut connection).await?;
         connection.close().await?;
         // If an option comes twice, Postgres takes the second.
