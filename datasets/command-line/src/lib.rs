@@ -16,7 +16,8 @@ pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};
 pub use output::{
-    Progress, colours, colours_on_stdout, json_text, print_json, print_notice, print_text, say, table, try_print_text,
+    Progress, colours, colours_on_stdout, is_stdout_lost, json_text, print_json, print_notice, print_text, say, table,
+    try_print_text,
 };
 pub use value::{LOG_FILTER, check_log_filter, guarantee_rate, horizon, hour, instant};
 

@@ -6,7 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt::Display;
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// Prints a value as JSON.
 ///
@@ -57,6 +60,18 @@ pub fn print_text(text: &str) {
 pub fn try_print_text(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// Whether nobody can read what goes to stdout: it is the null device, which also takes the place of a closed stdout when a program
+/// starts.
+#[must_use]
+pub fn is_stdout_lost() -> bool {
+    let device = |known: std::io::Result<Metadata>| {
+        known.ok().filter(|known| known.file_type().is_char_device()).map(|known| known.rdev())
+    };
+    let own = std::io::stdout().as_fd().try_clone_to_owned().and_then(|own| File::from(own).metadata());
+    let (own, null) = (device(own), device(std::fs::metadata("/dev/null")));
+    own.is_some() && own == null
 }
 
 /// Whether to colour what goes to stderr: where that is a terminal, unless `NO_COLOR` is set to anything.

@@ -3,7 +3,9 @@
 use super::{ID_BYTES, NewToken, SECRET_BYTES, digest};
 use crate::args::{NewTokenFlags, TokenCommand};
 use crate::clock::Clock;
-use command_line::{Exit, Failure, json_text, print_json, print_notice, print_text, say, table, try_print_text};
+use command_line::{
+    Exit, Failure, is_stdout_lost, json_text, print_json, print_notice, print_text, say, table, try_print_text,
+};
 use serde_json::{Value, json};
 use store::{AuditRecord, Role, Store, StoreError, TokenRecord};
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
@@ -19,6 +21,11 @@ pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<()
         // The first token may come before the first start of the service. Refused flags create no database.
         TokenCommand::Create(flags) => {
             let _ = parse(flags)?;
+            if is_stdout_lost() {
+                let why = "stdout is closed or /dev/null, where nobody would see the token; none was made: send stdout to a terminal, \
+                           a pipe or a file";
+                return Err(Failure::new(Exit::Failure, why));
+            }
             store::connect(database).await
         }
         TokenCommand::List | TokenCommand::Revoke { .. } => store::connect_existing(database).await,

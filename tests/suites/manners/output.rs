@@ -3,10 +3,12 @@
 use super::commands;
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use tests::{
-    Ran, exit_without_stderr, program, program_interrupted, program_to_closed_pipe, program_to_file, program_with,
+    Ran, exit_without_stderr, program, program_interrupted, program_path, program_to_closed_pipe, program_to_file,
+    program_with,
 };
 
 /// A folder with synthetic usage and a database that holds it.
@@ -159,6 +161,24 @@ fn a_token_that_was_not_printed_is_revoked() {
     let listed = program("quota-service", &["token", "list", "--json", "--database", &place.url]).json();
     let tokens = listed["tokens"].as_array().unwrap();
     assert_eq!((tokens.len(), tokens.iter().filter(|one| one["in_force"] == true).count()), (4, 0), "{listed}");
+}
+
+#[test]
+fn a_token_that_nobody_would_see_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
+    for more in [&[][..], &["--json"]] {
+        let words = [&["token", "create", "--name", "me", "--role", "admin", "--database", &url][..], more].concat();
+        let null = program_to_file("quota-service", &words, Path::new("/dev/null"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&-"]).arg(program_path("quota-service")).args(&words);
+        let closed = shell.output().unwrap();
+        let closed = (closed.status.code(), String::from_utf8(closed.stderr).unwrap());
+        for (code, stderr) in [closed, (Some(null.code), null.stderr)] {
+            assert!(code == Some(1) && stderr.contains("nobody would see the token; none was made"), "{stderr}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a database was made");
+        }
+    }
 }
 
 #[test]
