@@ -19,7 +19,7 @@ pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliErr
     let mut outcome = write_header(&mut writer);
     let mut rows = 0_u64;
     for cluster in chosen {
-        let Some((first, last)) = store.usage_range(&cluster.name).await? else { continue };
+        let Some((first, last)) = store.measured_range(&cluster.name).await? else { continue };
         let (from, to) = (what.from.unwrap_or(first), what.until.unwrap_or(last.plus_hours(1)));
         let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
             if outcome.is_ok() {

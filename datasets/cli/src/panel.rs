@@ -31,9 +31,9 @@ pub async fn calendar(store: &dyn Store, cluster: &Cluster) -> Result<Calendar, 
     Calendar::with_own(&cluster.time_zone, &cluster.calendar, csv).map_err(broken)
 }
 
-/// All of a cluster's usage; `None` where it has none.
+/// All of a cluster's usage, the hours that have the pool's own peak alone among them; `None` where it has none.
 pub async fn load(store: &dyn Store, cluster: &Cluster) -> Result<Option<Panel>, CliError> {
-    let Some((first, last)) = store.usage_range(&cluster.name).await? else { return Ok(None) };
+    let Some((first, last)) = store.measured_range(&cluster.name).await? else { return Ok(None) };
     let calendar = self::calendar(store, cluster).await?;
     let (from, to) = (first, last.plus_hours(1));
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
@@ -45,5 +45,5 @@ pub async fn load(store: &dyn Store, cluster: &Cluster) -> Result<Option<Panel>,
     };
     store.load_usage(&cluster.name, from, to, sink).await?;
     fault.map_or(Ok(()), Err)?;
-    Ok(Some(builder.finish()?))
+    Ok(Some(builder.finish_measured()?))
 }

@@ -29,7 +29,7 @@ pub async fn run(what: &SetCalendar, database: &str, json: bool) -> Result<(), C
     cluster.calendar = calendar.name();
     let own_calendar = store_days(store.as_ref(), &named, &[&cluster]).await?;
     store.put_cluster(&cluster).await?;
-    let range = store.usage_range(&cluster.name).await?;
+    let range = store.measured_range(&cluster.name).await?;
     store.close().await;
     let calendar_warning = range.and_then(|(first, last)| warning(&calendar, first, last));
     warn(cluster.name.as_str(), calendar_warning.as_deref());
