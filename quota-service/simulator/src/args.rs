@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Rules by which tasks are placed: a name, or a file with their parts, such as mine.toml
     #[arg(long, value_name = "POLICY|FILE", default_value = "gfs")]
     pub policy: String,
-    /// Write where the GPU time went, by organization and day: CSV, or JSON for a file named *.json
+    /// Write where the GPU time went, as CSV by organization and day, or as JSON by organization to a file named *.json
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot")]
     pub statement: Option<PathBuf>,
     /// Prices of GPU time (TOML) for the statement

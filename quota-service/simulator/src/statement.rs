@@ -21,7 +21,7 @@ pub fn prices(file: Option<&Path>) -> Result<Option<Prices>, SimulatorError> {
     body.parse().map(Some).map_err(|fault| SimulatorError::Policy { file: file.to_owned(), fault })
 }
 
-/// Writes the statement of a replay: JSON to a file named `*.json`, else CSV, by organization and day.
+/// Writes the statement of a replay: JSON by organization to a file named `*.json`, else CSV by organization and day.
 ///
 /// # Errors
 /// The file cannot be written.
