@@ -11,6 +11,8 @@ pub enum TimeError {
     NoTime { text: String },
     #[error("{text:?} lies outside the years 1970 to 2200")]
     Beyond { text: String },
+    #[error("{text:?} has a fraction of a second: hours start at a whole one, such as 2024-03-01T00:00:00Z")]
+    Fraction { text: String },
     #[error("{text:?} occurs twice in {zone} (clocks go back): write it with an offset")]
     Twice { text: String, zone: &'static str },
     #[error("{text:?} does not exist in {zone} (clocks go forward): write it with an offset")]
@@ -31,6 +33,29 @@ pub fn parse(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
         .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
         .ok_or_else(|| TimeError::NoTime { text: text.to_owned() })?;
     of_naive(naive, text, zone)
+}
+
+/// As [`parse`], of the start of an hour, which no fraction of a second precedes.
+///
+/// # Errors
+/// As [`parse`]; [`TimeError::Fraction`].
+pub fn whole(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
+    match DateTime::parse_from_rfc3339(text.trim()) {
+        Ok(time) if time.timestamp_subsec_nanos() > 0 => Err(TimeError::Fraction { text: text.trim().to_owned() }),
+        _ => parse(text, zone),
+    }
+}
+
+/// Refuses a time with a fraction of a second, given as its nanoseconds, and names it as RFC 3339 (in no zone unless `is_utc`).
+#[must_use]
+pub fn fraction(unix_s: i64, nanos: u32, is_utc: bool) -> TimeError {
+    match DateTime::from_timestamp(unix_s, nanos) {
+        Some(time) => {
+            let zone = if is_utc { "Z" } else { "" };
+            TimeError::Fraction { text: format!("{}{zone}", time.format("%Y-%m-%dT%H:%M:%S%.f")) }
+        }
+        None => TimeError::Beyond { text: format!("{unix_s} s") },
+    }
 }
 
 /// The instant of a naive time in `zone`, given as the seconds since 1970 that it would be in UTC.

@@ -34,4 +34,5 @@ mod tidy;
 mod timing;
 mod topology;
 mod traces;
+mod usage_file;
 mod users;

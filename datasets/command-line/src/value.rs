@@ -24,9 +24,15 @@ pub fn instant(text: &str) -> Result<UnixSeconds, String> {
 /// RFC 3339, on the hour.
 ///
 /// # Errors
-/// It is no such time, or not the start of an hour.
+/// It is no such time, or not the start of an hour: a fraction of a second is none.
 pub fn hour(text: &str) -> Result<HourStart, String> {
-    HourStart::from_unix_s(instant(text)?.get()).map_err(|fault| fault.to_string())
+    let at = instant(text)?;
+    match DateTime::parse_from_rfc3339(text.trim()) {
+        Ok(time) if time.timestamp_subsec_nanos() > 0 => {
+            Err(format!("{} has a fraction of a second: write a whole one, such as 2020-05-18T00:00:00Z", text.trim()))
+        }
+        _ => HourStart::from_unix_s(at.get()).map_err(|fault| fault.to_string()),
+    }
 }
 
 /// A guarantee rate.
@@ -78,6 +84,7 @@ mod tests {
     fn times_need_an_offset_and_hours_their_start() {
         assert_eq!(hour("2020-05-18T00:00:00+08:00").unwrap().to_string(), "2020-05-17T16:00:00Z");
         assert!(hour("2020-05-18T00:30:00Z").unwrap_err().contains("not the start of an hour"));
+        assert!(hour("2020-05-18T00:00:00.5Z").unwrap_err().starts_with("2020-05-18T00:00:00.5Z has a fraction"));
         assert!(instant("2020-05-18").unwrap_err().starts_with("write a time with its offset"));
     }
 }

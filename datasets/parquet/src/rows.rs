@@ -12,7 +12,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use vocab::{
-    ClusterName, GpuModel, HourStart, MilliGpus, NameError, Organization, PoolId, SeriesId, UsageRow, visible,
+    ClusterName, GpuModel, HourStart, MilliGpus, NameError, Organization, PoolId, SeriesId, UsageRow, new_name,
 };
 
 /// Rows that are decoded at once.
@@ -222,8 +222,11 @@ impl Known {
                 if let Some(known) = self.stamps.get(&stamp) {
                     return Ok(*known);
                 }
-                // A part of a second after the hour is no hour either.
-                let seconds = stamp.div_euclid(per_s) + i64::from(stamp.rem_euclid(per_s) > 0);
+                let (seconds, part) = (stamp.div_euclid(per_s), stamp.rem_euclid(per_s));
+                if part > 0 {
+                    let nanos = u32::try_from(part * (1_000_000_000 / per_s)).unwrap_or_default();
+                    return Err(of_time(time::fraction(seconds, nanos, is_utc)));
+                }
                 let unix_s = if is_utc {
                     seconds
                 } else {
@@ -240,7 +243,7 @@ impl Known {
                     return Ok(*known);
                 }
                 let text = std::str::from_utf8(bytes).map_err(|_| RowFault::NotText)?;
-                let at = time::parse(text, options.calendar.zone()).map_err(of_time)?;
+                let at = time::whole(text, options.calendar.zone()).map_err(of_time)?;
                 let hour = HourStart::from_unix_s(at.get()).map_err(of_hour)?;
                 if self.texts.len() < HOURS_KNOWN {
                     self.texts.insert(bytes.to_vec(), hour);
@@ -273,5 +276,5 @@ impl Known {
 fn name<T>(column: usize, bytes: &[u8], parse: impl Fn(&str) -> Result<T, NameError>) -> Result<T, RowFault> {
     let text = std::str::from_utf8(bytes).map_err(|_| RowFault::NotText)?;
     let fault = |fault| RowFault::Name { column: columns::COLUMNS[column].to_owned(), fault };
-    visible(text).and_then(|()| parse(text)).map_err(fault)
+    new_name(text).and_then(|()| parse(text)).map_err(fault)
 }

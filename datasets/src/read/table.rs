@@ -6,7 +6,7 @@ use csv::{ErrorKind, StringRecord};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use vocab::{MilliGpus, NameError, Organization, UnixSeconds, visible};
+use vocab::{MilliGpus, NameError, Organization, UnixSeconds, new_name};
 
 pub struct Table {
     file: PathBuf,
@@ -273,7 +273,7 @@ impl Row<'_> {
 
     pub fn name<T>(&self, column: &str, parse: impl Fn(&str) -> Result<T, NameError>) -> Result<T, RowFault> {
         let text = self.text(column);
-        visible(text).and_then(|()| parse(text)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
+        new_name(text).and_then(|()| parse(text)).map_err(|fault| RowFault::Name { column: column.to_owned(), fault })
     }
 }
 

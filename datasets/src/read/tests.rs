@@ -77,6 +77,11 @@ fn every_bad_row_is_named_with_file_row_column_and_remedy() {
              the hour",
         ),
         (
+            "2020-05-01T00:00:00.999Z,earth,V100,vc1,1",
+            "usage.csv, row 2: column hour: \"2020-05-01T00:00:00.999Z\" has a fraction of a second: hours start at a whole one, \
+             such as 2024-03-01T00:00:00Z",
+        ),
+        (
             "1 May,earth,V100,vc1,1",
             "usage.csv, row 2: column hour: \"1 May\" is not a time: write 2024-03-01T00:00:00Z, or 2024-03-01 00:00:00 in \
              the cluster's time zone",

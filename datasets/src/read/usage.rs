@@ -86,7 +86,7 @@ impl Texts {
         }
         let column = || "hour".to_owned();
         let at =
-            time::parse(text, options.calendar.zone()).map_err(|fault| RowFault::Time { column: column(), fault })?;
+            time::whole(text, options.calendar.zone()).map_err(|fault| RowFault::Time { column: column(), fault })?;
         let hour = HourStart::from_unix_s(at.get()).map_err(|fault| RowFault::Hour { column: column(), fault })?;
         if self.hours.len() < HOURS_KNOWN {
             self.hours.insert(text.to_owned(), hour);

@@ -25,6 +25,8 @@ pub enum NameError {
     Invisible { name: String, code_point: u32 },
     #[error("{name:?} is reserved in request paths: choose another name")]
     Reserved { name: String },
+    #[error("{name:?} stands for idle capacity in statements: choose another name")]
+    Idle { name: String },
     #[error("{text:?} is not a pool: write CLUSTER:GPU_MODEL")]
     NoPool { text: String },
 }
@@ -57,11 +59,18 @@ const INVISIBLE: [(u32, u32); 23] = [
     (0xF_0000, 0x10_FFFF),
 ];
 
-/// Refuses a new name with characters that cannot be seen. Asked where names enter; those that are stored already stay readable.
+/// Stands in statements, and in OpenCost's exports, where other rows have an organization: for capacity that none held.
+pub const IDLE: &str = "__idle__";
+
+/// Refuses a new name with characters that cannot be seen, and [`IDLE`]. Asked where names enter; those that are stored already
+/// stay readable.
 ///
 /// # Errors
-/// [`NameError::Invisible`] with the first of them.
-pub fn visible(name: &str) -> Result<(), NameError> {
+/// [`NameError::Invisible`] with the first of the characters; [`NameError::Idle`].
+pub fn new_name(name: &str) -> Result<(), NameError> {
+    if name == IDLE {
+        return Err(NameError::Idle { name: name.to_owned() });
+    }
     let code_points = name.chars().map(u32::from);
     let mut unseen = code_points.filter(|code| INVISIBLE.iter().any(|(first, last)| (first..=last).contains(&code)));
     match unseen.next() {
@@ -309,13 +318,14 @@ mod tests {
         for (name, code_point) in
             [("a\u{200b}b", 0x200B), ("a\u{202e}b", 0x202E), ("\u{feff}a", 0xFEFF), ("a\u{a0}b", 0xA0)]
         {
-            let fault = visible(name).unwrap_err();
+            let fault = new_name(name).unwrap_err();
             assert_eq!(fault, NameError::Invisible { name: name.to_owned(), code_point });
             assert!(fault.to_string().contains(&format!("U+{code_point:04X}")), "{fault}");
         }
         for name in ["org-001", "übung", "部門", "команда", "a b", "NVIDIA/A100:80"] {
-            assert_eq!(visible(name), Ok(()));
+            assert_eq!(new_name(name), Ok(()));
         }
+        assert_eq!(new_name("__idle__"), Err(NameError::Idle { name: "__idle__".to_owned() }));
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub use amount::{AmountError, LEAST_STDDEV_GPUS, MilliGpus};
 pub use count::{Count, count, gpus};
 pub use forecast::{DemandForecast, ForecastError, ForecastOrigin, QUANTILE_LEVELS, StepForecast};
 pub use ids::{
-    CalendarName, ClusterName, EventId, GpuModel, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
-    addressable, visible,
+    CalendarName, ClusterName, EventId, GpuModel, IDLE, NameError, NodeId, Organization, PoolId, SeriesId, TaskId,
+    addressable, new_name,
 };
 pub use job::{HpJob, hp_gpus};
 pub use node::Node;

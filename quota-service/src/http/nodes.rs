@@ -94,7 +94,7 @@ pub async fn put(
     Body(body): Body<NodeBody>,
 ) -> Result<Json<NodeBody>, ApiError> {
     let refused = |fault: NameError| ApiError::Query { detail: format!("node: {fault}") };
-    vocab::visible(&id).and_then(|()| vocab::addressable(&id)).map_err(refused)?;
+    vocab::new_name(&id).and_then(|()| vocab::addressable(&id)).map_err(refused)?;
     let node = body.parse(node_id(&id)?)?;
     check_size(&node)?;
     write.of_pool(&node.pool)?;

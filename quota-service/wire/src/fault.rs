@@ -1,7 +1,7 @@
 //! Faults of the fields of a body.
 
 use chrono::DateTime;
-use vocab::{HorizonHours, HourStart, MilliGpus, NameError, Organization, UnixSeconds, visible};
+use vocab::{HorizonHours, HourStart, MilliGpus, NameError, Organization, UnixSeconds, new_name};
 
 /// A refused field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,15 +64,15 @@ impl Place<'_> {
         parse(text).map_err(|fault| self.fault(field, fault))
     }
 
-    /// As [`name`](Self::name), of a request: a name with invisible characters is refused. A name in the journal was accepted
-    /// once, and is read as it is.
+    /// As [`name`](Self::name), of a request: a name with invisible characters is refused, and that of idle capacity. A name in
+    /// the journal was accepted once, and is read as it is.
     pub fn new_name<T>(
         self,
         field: &str,
         text: &str,
         parse: fn(&str) -> Result<T, NameError>,
     ) -> Result<T, FieldFault> {
-        visible(text).map_err(|fault| self.fault(field, fault))?;
+        new_name(text).map_err(|fault| self.fault(field, fault))?;
         self.name(field, text, parse)
     }
 
@@ -86,15 +86,25 @@ impl Place<'_> {
 
     /// An instant, from RFC 3339.
     pub fn instant(self, field: &str, text: &str) -> Result<UnixSeconds, FieldFault> {
+        self.time(field, text).map(|(at, _)| at)
+    }
+
+    /// The second of an instant, and its nanoseconds after it.
+    fn time(self, field: &str, text: &str) -> Result<(UnixSeconds, u32), FieldFault> {
         let detail = || format!("invalid time {text:?}: write RFC 3339 such as 2024-03-01T00:00:00Z");
         let time = DateTime::parse_from_rfc3339(text).map_err(|_| self.fault(field, detail()))?;
-        let time = UnixSeconds::new(time.timestamp()).in_calendar();
-        time.map_err(|_| self.fault(field, format!("{text} is not between 1970 and 2200")))
+        let at = UnixSeconds::new(time.timestamp()).in_calendar();
+        let at = at.map_err(|_| self.fault(field, format!("{text} is not between 1970 and 2200")))?;
+        Ok((at, time.timestamp_subsec_nanos()))
     }
 
     /// The start of an hour, from RFC 3339.
     pub fn hour(self, field: &str, text: &str) -> Result<HourStart, FieldFault> {
-        let at = self.instant(field, text)?;
+        let (at, nanos) = self.time(field, text)?;
+        if nanos > 0 {
+            let detail = format!("{text} has a fraction of a second: write a whole one, such as 2024-03-01T00:00:00Z");
+            return Err(self.fault(field, detail));
+        }
         HourStart::from_unix_s(at.get()).map_err(|fault| self.fault(field, fault))
     }
 

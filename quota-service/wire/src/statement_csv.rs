@@ -3,6 +3,7 @@
 use crate::statement::{
     ChargesBody, GpuHoursBody, PoolGpuHoursBody, PromiseCountsBody, StatementAnswer, StatementLine, StatementPool,
 };
+use vocab::IDLE;
 
 /// Forms of a statement as CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +16,6 @@ pub enum StatementTable {
     /// names are as they are stored.
     OpenCost,
 }
-
-/// Namespace of the rows for what no organization held, as OpenCost names it.
-const IDLE: &str = "__idle__";
 
 const STATEMENT: [&str; 32] = [
     "day",

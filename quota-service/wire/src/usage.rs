@@ -103,6 +103,7 @@ mod tests {
             ("yesterday", 1.0),
             ("2020-05-18T00:00:00Z", 2.0),
             ("2020-05-18T02:00:00Z", 999_999_999.0),
+            ("2020-05-18T03:00:00.999Z", 1.0),
         ])
         .unwrap_err();
         assert_eq!(
@@ -113,8 +114,23 @@ mod tests {
                 "/rows/3/hour: invalid time \"yesterday\": write RFC 3339 such as 2024-03-01T00:00:00Z",
                 "/rows/4/demand_gpus: 2.000 for the same hour as row 0, which has 1.000: keep one of them",
                 "/rows/5/demand_gpus: 9.99999999e8 GPUs exceeds the limit of 10000000 GPUs: write GPUs, not thousandths or bytes",
+                "/rows/6/hour: 2020-05-18T03:00:00.999Z has a fraction of a second: write a whole one, such as 2024-03-01T00:00:00Z",
             ]
         );
+    }
+
+    #[test]
+    fn the_name_of_idle_capacity_is_no_organization() {
+        let row = UsageRowBody {
+            hour: "2020-05-18T00:00:00Z".into(),
+            cluster: "earth".into(),
+            gpu_model: "V100".into(),
+            organization: "__idle__".into(),
+            demand_gpus: 1.0,
+        };
+        let parsed: Result<Vec<UsageRow>, Vec<FieldFault>> = UsageBatch { rows: vec![row] }.try_into();
+        let fault = parsed.unwrap_err()[0].to_string();
+        assert!(fault.starts_with("/rows/0/organization: \"__idle__\" stands for idle capacity"), "{fault}");
     }
 
     #[test]

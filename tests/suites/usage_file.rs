@@ -1,0 +1,66 @@
+//! usage.csv in and out: what an export writes is what an ingest took, and what no later page could show is refused.
+
+use tempfile::TempDir;
+use tests::{Ran, parquet_of_csv, program};
+
+const HEADER: &str = "hour,cluster,gpu_model,organization,demand_gpus\n";
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let url = format!("sqlite://{}", self.0.path().join("headroom.db").display());
+        program("datasets", &[arguments, &["--database", &url]].concat())
+    }
+
+    fn ingest(&self, rows: &str) -> Ran {
+        let file = self.0.path().join("usage.csv");
+        std::fs::write(&file, format!("{HEADER}{rows}")).unwrap();
+        self.run(&["ingest", "--format", "usage", file.to_str().unwrap()])
+    }
+}
+
+#[test]
+fn an_export_has_the_hours_that_the_pools_own_peak_alone_has() {
+    let place = Place::new();
+    let rows = "2026-01-05T00:00:00Z,c,g,*,4\n2026-01-05T01:00:00Z,c,g,*,5\n2026-01-05T02:00:00Z,c,g,*,6\n\
+                2026-01-05T01:00:00Z,c,g,o,3\n2026-01-05T00:00:00Z,c,onlystar,*,1\n2026-01-05T00:00:00Z,c2,onlystar,*,2\n";
+    let _ = place.ingest(rows).ok();
+    let exported = place.run(&["export", "--out", "-"]).ok().stdout;
+    assert_eq!(exported, format!("{HEADER}{rows}"));
+    let described = place.run(&["describe", "--json"]).json();
+    let hours: Vec<_> = described.as_array().unwrap().iter().map(|one| one["hours"].as_u64()).collect();
+    assert_eq!(hours, [Some(3), Some(1)], "{described}");
+    assert_eq!(described[0]["recording_gap_hours"].as_array().unwrap().len(), 2, "{described}");
+    assert_eq!(
+        (&described[1]["pools"][0]["own_peak"], &described[1]["pools"][0]["organizations"]),
+        (&true.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_fraction_of_a_second_is_refused_as_it_was_written() {
+    let place = Place::new();
+    for hour in ["2026-01-05T00:00:00.999Z", "2026-01-05T01:00:00.000001+01:00"] {
+        let ran = place.ingest(&format!("{hour},c,g,o,1\n"));
+        assert!(ran.code == 3 && ran.stderr.contains(&format!("\"{hour}\" has a fraction of a second")), "{ran:?}");
+    }
+    let file = place.0.path().join("usage.parquet");
+    std::fs::write(&file, parquet_of_csv(&format!("{HEADER}2026-01-05T00:00:00.001Z,c,g,o,1"))).unwrap();
+    let ran = place.run(&["ingest", "--format", "parquet", file.to_str().unwrap()]);
+    assert!(ran.code == 3 && ran.stderr.contains("\"2026-01-05T00:00:00.001Z\" has a fraction of a second"), "{ran:?}");
+    let _ = place.ingest("2026-01-05T00:00:00.000Z,c,g,o,1\n").ok();
+    let ran = place.run(&["export", "--out", "-", "--from", "2026-01-05T00:00:00.5Z"]);
+    assert!(ran.code == 2 && ran.stderr.contains("2026-01-05T00:00:00.5Z has a fraction of a second"), "{ran:?}");
+}
+
+#[test]
+fn the_name_that_statements_keep_for_idle_capacity_is_no_organization() {
+    let ran = Place::new().ingest("2026-01-05T00:00:00Z,c,g,__idle__,1\n");
+    let expected = "column organization: \"__idle__\" stands for idle capacity in statements: choose another name";
+    assert!(ran.code == 3 && ran.stderr.contains(expected), "{ran:?}");
+}
