@@ -11,7 +11,7 @@ use std::time::Instant;
 const RELATIONS: &str = "SELECT current_database()::text, current_schema()::text, count(*),
         count(*) FILTER (WHERE relname = '_sqlx_migrations'), count(*) FILTER (WHERE relname = 'clusters')
     FROM pg_class
-    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+    WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
         AND NOT EXISTS (
             SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
         )";
