@@ -37,6 +37,10 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
     // Also brings the schema up to date, and finds out what is wrong with the URL.
     let store = store::connect_existing(database).await.map_err(failed)?;
     let backend = store.backend();
+    if backend == Backend::Sqlite {
+        // A log that lies there would be taken for one of the backup.
+        store::check_leftovers(&format!("sqlite://{}", file.display())).await.map_err(failed)?;
+    }
     let beside = file.with_extension("unfinished");
     let whole = match backend {
         Backend::Sqlite => {

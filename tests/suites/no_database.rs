@@ -88,6 +88,20 @@ fn an_empty_file_is_no_database_to_every_command_that_reads_and_stays_empty() {
     }
 }
 
+#[test]
+fn a_log_without_its_file_is_refused_by_every_command_and_stays_as_it_is() {
+    for line in WRITERS.iter().chain(&READERS) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("usage.csv"), USAGE).unwrap();
+        std::fs::write(path("headroom.db-wal"), "frames").unwrap();
+        let ran = run(line, folder.path());
+        assert!(ran.code == 3 && ran.stderr.contains("headroom.db-wal lies there"), "{line}: {ran:?}");
+        assert_eq!(files(folder.path()), ["headroom.db-wal", "usage.csv"], "{line}");
+        assert_eq!(std::fs::read(path("headroom.db-wal")).unwrap(), b"frames", "{line}");
+    }
+}
+
 #[tokio::test]
 async fn a_database_of_another_program_is_refused_by_every_command_and_stays_as_it_is() {
     for table in ["notes", "_sqlx_migrations"] {

@@ -30,7 +30,7 @@ pub enum StoreError {
         reason: String,
     },
     /// Wrong user, password, database name or permissions.
-    #[error("the database refuses access: {reason}; check the user, the password, the name and the permissions")]
+    #[error("the database refuses access: {reason}")]
     Denied {
         /// The cause.
         reason: String,
@@ -74,16 +74,31 @@ pub enum StoreError {
         /// Path of the file.
         path: String,
     },
-    /// The SQLite file was deleted, emptied or replaced while it was open: a write now would be lost.
+    /// A write-ahead log or journal lies beside no SQLite file, or beside an empty one: it belongs to a file that was moved away.
     #[error(
-        "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, restore it from a \
-         backup, and start them again"
+        "the database file {path} {file}, and {beside} lies there with what was not yet written to it: put the file back beside \
+         it, or, to begin a new database, move {beside} away first; nothing was changed"
+    )]
+    Leftover {
+        /// Path of the file.
+        path: String,
+        /// How the file is: missing or empty.
+        file: &'static str,
+        /// Path of the log or journal.
+        beside: String,
+    },
+    /// The SQLite file or its write-ahead log was deleted, emptied or replaced while it was open: a write now would be lost.
+    #[error(
+        "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, {remedy}, \
+         and start them again"
     )]
     Lost {
         /// Path of the file.
         path: String,
         /// The cause.
         reason: String,
+        /// What to do before a new start.
+        remedy: &'static str,
     },
     /// The schema of a Postgres database holds the tables of another program.
     #[error(
@@ -183,13 +198,14 @@ impl StoreError {
     /// Whether the server is there, and the database is not: it may be restored at this moment.
     #[must_use]
     pub fn is_missing_database(&self) -> bool {
-        matches!(self, Self::Denied { reason } if reason.ends_with("(3D000)"))
+        matches!(self, Self::Denied { reason } if reason.contains("(3D000)"))
     }
 
     /// Whether the place holds no database of Headroom: there is nothing to read.
     #[must_use]
     pub const fn is_no_database(&self) -> bool {
-        self.may_be_made() || matches!(self, Self::OtherDatabase { .. } | Self::OtherTables { .. })
+        self.may_be_made()
+            || matches!(self, Self::OtherDatabase { .. } | Self::OtherTables { .. } | Self::Leftover { .. })
     }
 
     /// Whether a program that writes may make the database: its place is missing or empty.
@@ -255,7 +271,10 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         // 23514: a CHECK of the table; class 22: numbers, times and texts that the column cannot hold.
         ("23514", _) | (_, "22") => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         // No such database; missing privilege; class 28: wrong user or password.
-        ("3D000" | "42501", _) | (_, "28") => Some(StoreError::Denied { reason }),
+        ("3D000" | "42501", _) | (_, "28") => {
+            let reason = format!("{reason}; check the user, the password, the name and the permissions");
+            Some(StoreError::Denied { reason })
+        }
         // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
         ("25P03", _) | (_, "08" | "53" | "57" | "58") => Some(StoreError::Unavailable { reason }),
         ("XX001" | "XX002", _) => Some(StoreError::Corrupt { what: "a table or index".to_owned(), reason }),
@@ -285,7 +304,10 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
             reason: format!("it is not an SQLite database: {reason}"),
         }),
         14 => {
-            let reason = format!("{reason}; does the folder of the file exist, and may this user write to it?");
+            let reason = format!(
+                "{reason}; is its folder there, may this user write to the file and to the folder, and is there an inode free \
+                 for a file beside it (df -i)?"
+            );
             Some(StoreError::Denied { reason })
         }
         11 => Some(StoreError::Corrupt { what: "the database file".to_owned(), reason }),

@@ -1,6 +1,7 @@
 //! The file of an SQLite database: a check that it is still the one that was opened.
 
 use crate::StoreError;
+use crate::log::Log;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -10,10 +11,16 @@ use std::sync::{Mutex, PoisonError};
 /// First bytes of every SQLite database.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
+/// Links in a row that are followed; systems follow no more.
+const LINKS: usize = 40;
+
 /// Files whose first bytes were read, by device and inode. They stay open until the process ends: to close any descriptor of a
 /// file gives up all locks that the process holds on it (fcntl), those of SQLite, too. Without them another program that
 /// closes the database takes its write-ahead log away, with what was acknowledged since.
 static OPEN: Mutex<Vec<((u64, u64), File)>> = Mutex::new(Vec::new());
+
+/// What else a program that ends on a lost file tells its operator.
+const FROM_BACKUP: &str = "restore it from a backup";
 
 /// A database file as it was opened.
 #[derive(Debug)]
@@ -21,6 +28,8 @@ pub(crate) struct DatabaseFile {
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// Its write-ahead log.
+    log: Log,
 }
 
 impl DatabaseFile {
@@ -28,13 +37,20 @@ impl DatabaseFile {
     pub fn opened(path: &str) -> Result<Self, StoreError> {
         let path = PathBuf::from(path);
         match path.metadata() {
-            Ok(known) => Ok(Self { path, device: known.dev(), inode: known.ino() }),
-            Err(fault) => Err(StoreError::Lost { path: path.display().to_string(), reason: fault.to_string() }),
+            Ok(known) => {
+                let log = Log::of(&path);
+                Ok(Self { path, device: known.dev(), inode: known.ino(), log })
+            }
+            Err(fault) => {
+                let (path, reason) = (path.display().to_string(), fault.to_string());
+                Err(StoreError::Lost { path, reason, remedy: FROM_BACKUP })
+            }
         }
     }
 
     /// Checks that the path still leads to it, and that it is not empty: one call to the file system.
     pub fn check(&self) -> Result<(), StoreError> {
+        self.log.check_noted()?;
         let known = self.path.metadata().map_err(|_| self.lost("it was deleted or moved"))?;
         self.compare(&known)
     }
@@ -44,6 +60,11 @@ impl DatabaseFile {
         self.check()?;
         let header = first_bytes(&self.path).map_err(|fault| self.lost(&format!("it cannot be read: {fault}")))?;
         if header == *HEADER { Ok(()) } else { Err(self.lost("its header is not that of an SQLite database")) }
+    }
+
+    /// Its write-ahead log.
+    pub const fn log(&self) -> &Log {
+        &self.log
     }
 
     fn compare(&self, known: &Metadata) -> Result<(), StoreError> {
@@ -57,8 +78,21 @@ impl DatabaseFile {
     }
 
     fn lost(&self, reason: &str) -> StoreError {
-        StoreError::Lost { path: self.path.display().to_string(), reason: reason.to_owned() }
+        let (path, reason) = (self.path.display().to_string(), reason.to_owned());
+        StoreError::Lost { path, reason, remedy: FROM_BACKUP }
     }
+}
+
+/// The place of what SQLite keeps beside a database, which it keeps beside the file that a link leads to.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = path.read_link() else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    let mut path = path.into_os_string();
+    path.push(suffix);
+    path.into()
 }
 
 /// The first bytes of a database file, read without giving up the locks of SQLite.

@@ -28,6 +28,7 @@ mod journal;
 mod learned;
 mod leases;
 mod ledger;
+mod log;
 mod migrations;
 mod node_hours;
 mod nodes;
@@ -55,8 +56,8 @@ pub use calendars::{CalendarStore, StoredCalendar};
 pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
 pub use connect::{
-    LONG_STATEMENT, check_existing, check_url, connect, connect_existing, connect_within, copy_sqlite, inspect,
-    sqlite_file,
+    LONG_STATEMENT, check_existing, check_leftovers, check_url, connect, connect_existing, connect_within, copy_sqlite,
+    inspect, sqlite_file,
 };
 pub use corrections::{CorrectionStore, MakeAuditEntry, OutcomeBefore};
 pub use error::StoreError;

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError};
@@ -195,5 +195,147 @@ async fn a_proof_of_writes_keeps_the_locks_on_the_database_file() {
         store.proved_writes().await.unwrap();
         assert_eq!(locks_held(&file), before);
     }
+    store.close().await;
+}
+
+/// The place of what lies beside a database.
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", file.display()))
+}
+
+/// A database without what lies beside it, as it is found after a crash.
+async fn after_a_crash(file: &Path) -> (Arc<dyn Store>, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("headroom.db");
+    fs::copy(file, &copy).unwrap();
+    (store::connect_existing(&format!("sqlite://{}", copy.display())).await.unwrap(), folder)
+}
+
+async fn writes_after_a_log_was_lost(lose: impl FnOnce(&Path), is_saved: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    store.prove_write().await.unwrap();
+    store.append(&rows(0, 24), &[]).await.unwrap();
+    let file = folder.path().join("headroom.db");
+    lose(&beside(&file, "-wal"));
+    store.append(&rows(1, 24), &[]).await.unwrap();
+    let refused = [store.prove_write().await.unwrap_err(), store.append(&rows(2, 1), &[]).await.unwrap_err()];
+    for fault in refused {
+        let StoreError::Lost { path, reason, .. } = &fault else { panic!("{fault}") };
+        assert!(path.ends_with("headroom.db-wal") && reason.contains("it was deleted or moved"), "{fault}");
+        assert_eq!(reason.contains("is in the database now"), is_saved, "{fault}");
+    }
+    if is_saved {
+        let (copy, _folder) = after_a_crash(&file).await;
+        assert_eq!(stored(&copy).await, 48, "all that was acknowledged");
+        copy.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_or_moved_is_noticed_and_what_it_held_is_saved() {
+    writes_after_a_log_was_lost(|log| fs::remove_file(log).unwrap(), true).await;
+    writes_after_a_log_was_lost(|log| fs::rename(log, log.with_extension("old")).unwrap(), true).await;
+    let made_anew = |log: &Path| {
+        fs::remove_file(log).unwrap();
+        fs::write(log, "").unwrap();
+    };
+    writes_after_a_log_was_lost(made_anew, true).await;
+}
+
+#[tokio::test]
+async fn a_log_in_whose_place_another_one_holds_something_is_not_written_to_the_database() {
+    let replaced = |log: &Path| {
+        fs::remove_file(log).unwrap();
+        fs::write(log, "frames of another program").unwrap();
+    };
+    writes_after_a_log_was_lost(replaced, false).await;
+}
+
+#[tokio::test]
+async fn a_log_that_other_programs_cut_or_leave_alone_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, other) = (open(folder.path()).await, open(folder.path()).await);
+    for series in 0..3 {
+        store.append(&rows(series, 24), &[]).await.unwrap();
+        other.prove_write().await.unwrap();
+        store.prove_write().await.unwrap();
+    }
+    other.close().await;
+    store.prove_write().await.unwrap();
+    assert_eq!(stored(&store).await, 72);
+    store.close().await;
+    let store = open(folder.path()).await;
+    store.prove_write().await.unwrap();
+    store.close().await;
+}
+
+/// What a file holds, and what lies beside it.
+fn contents(file: &Path) -> [Option<Vec<u8>>; 3] {
+    ["", "-wal", "-journal"].map(|suffix| fs::read(beside(file, suffix)).ok())
+}
+
+async fn refuses_a_leftover(prepare: impl FnOnce(&Path), expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headroom.db");
+    prepare(&file);
+    let before = contents(&file);
+    let url = format!("sqlite://{}", file.display());
+    let faults = [
+        store::connect(&url).await.err(),
+        store::connect_existing(&url).await.err(),
+        store::check_existing(&url).await.err(),
+        store::inspect(&url).await.err(),
+    ];
+    for fault in faults.map(Option::unwrap) {
+        assert!(matches!(fault, StoreError::Leftover { .. }) && fault.to_string().contains(expected), "{fault}");
+        assert!(fault.is_no_database() && !fault.may_be_made() && !fault.is_retryable(), "{fault}");
+    }
+    assert!(contents(&file) == before, "it stays as it is");
+}
+
+#[tokio::test]
+async fn no_database_is_made_beside_the_log_of_a_file_that_is_not_there() {
+    let log = |file: &Path| fs::write(beside(file, "-wal"), "frames").unwrap();
+    refuses_a_leftover(log, "is missing, and").await;
+    let emptied = |file: &Path| {
+        log(file);
+        fs::write(file, "").unwrap();
+    };
+    refuses_a_leftover(emptied, "is empty, and").await;
+    let through_a_link = |file: &Path| {
+        std::os::unix::fs::symlink("data.db", file).unwrap();
+        log(&file.with_file_name("data.db"));
+    };
+    refuses_a_leftover(through_a_link, "data.db-wal lies there").await;
+    refuses_a_leftover(|file| fs::write(beside(file, "-journal"), "pages").unwrap(), "-journal lies there").await;
+}
+
+#[tokio::test]
+async fn a_database_is_copied_to_no_place_beside_the_log_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path()).await.close().await;
+    let target = folder.path().join("restored.db");
+    fs::write(beside(&target, "-wal"), "frames").unwrap();
+    let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
+    let fault = store::copy_sqlite(&url, target.to_str().unwrap()).await.unwrap_err();
+    assert!(matches!(fault, StoreError::Leftover { .. }), "{fault}");
+    assert!(!target.exists() && fs::read(beside(&target, "-wal")).unwrap() == b"frames");
+}
+
+#[tokio::test]
+async fn a_file_that_was_moved_away_and_back_has_all_that_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    store.append(&rows(0, 24), &[]).await.unwrap();
+    let (file, away) = (folder.path().join("headroom.db"), folder.path().join("away.db"));
+    fs::rename(&file, &away).unwrap();
+    assert!(matches!(store.prove_write().await, Err(StoreError::Lost { .. })));
+    store.close().await;
+    let url = format!("sqlite://{}", file.display());
+    assert!(matches!(store::connect(&url).await.err(), Some(StoreError::Leftover { .. })), "as a restart does");
+    fs::rename(&away, &file).unwrap();
+    let store = store::connect(&url).await.unwrap();
+    assert_eq!(stored(&store).await, 24);
     store.close().await;
 }

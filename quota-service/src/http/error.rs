@@ -383,6 +383,7 @@ impl ApiError {
             | StoreError::NoDatabase { .. }
             | StoreError::OtherDatabase { .. }
             | StoreError::OtherTables { .. }
+            | StoreError::Leftover { .. }
             | StoreError::Denied { .. }
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }

@@ -6,6 +6,7 @@ mod etas;
 pub(crate) mod inspect;
 mod journal;
 mod leases;
+pub(crate) mod leftover;
 mod outcomes;
 mod sizes;
 #[path = "../sql/mod.rs"]
@@ -28,6 +29,8 @@ const BUSY_WITHIN: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// Longest wait for a writer in this process, such as the ingest of a year.
 const WRITER_WITHIN: Duration = Duration::from_secs(30);
+/// Longest save of a log that was taken away: a proof of a write has 3 s, and a clean end saves the rest.
+const SAVES_WITHIN: Duration = Duration::from_secs(2);
 /// Enough for requests beside a load. Each reader is a thread.
 const READERS: u32 = 4;
 
@@ -55,6 +58,7 @@ pub(crate) const BACKEND: Backend = Backend::Sqlite;
 impl SqliteStore {
     /// Opens a file, creates it if it is missing, and migrates the schema. A file of another program stays as it is.
     pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
+        leftover::check(path).await?;
         match inspect::owner(path).await {
             Ok(Owner::Other) => return Err(StoreError::OtherDatabase { path: path.to_owned() }),
             // A file that cannot be read is a fault of the opening.
@@ -109,7 +113,22 @@ impl SqliteStore {
     /// Begins a write that proves that the file takes writes.
     pub async fn begin_proof(&self) -> Result<Transaction<Sqlite>, StoreError> {
         self.check_file()?;
-        self.begin_unproved().await
+        let transaction = self.begin_unproved().await?;
+        let Some(log) = self.file.as_deref().map(DatabaseFile::log) else { return Ok(transaction) };
+        if log.check().is_ok() {
+            return Ok(transaction);
+        }
+        // Its connection goes back to the pool, and has the log open that was taken away.
+        drop(transaction);
+        let is_saved = log.has_no_successor() && self.save_log().await;
+        Err(log.lose(is_saved))
+    }
+
+    /// Writes what the open log holds to the database. Returns whether all of it is there.
+    async fn save_log(&self) -> bool {
+        let saving = sqlx::query_as::<_, (i64, i64, i64)>("PRAGMA wal_checkpoint(FULL)").fetch_one(&self.writer);
+        let saved = tokio::time::timeout(SAVES_WITHIN, saving).await;
+        matches!(saved, Ok(Ok((0, pages, saved))) if pages == saved)
     }
 
     /// As [`begin`](Self::begin): statements have no time limit here.
@@ -173,6 +192,7 @@ pub(crate) async fn lock_promotions(_connection: &mut SqliteConnection) -> Resul
 
 /// Writes a database into a new file.
 pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
+    leftover::check(file).await?;
     let mut connection = SqliteStore::options(path).connect().await?;
     sqlx::query("VACUUM INTO $1").bind(file).execute(&mut connection).await?;
     connection.close().await?;

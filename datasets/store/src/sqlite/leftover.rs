@@ -1,0 +1,37 @@
+//! What SQLite keeps beside a database, and lies there without it.
+
+use super::{BUSY_PAUSE, BUSY_WITHIN};
+use crate::StoreError;
+use crate::file::beside;
+use std::path::Path;
+use std::time::Instant;
+
+/// Refuses a place where a write-ahead log or a journal with content lies beside no file, or beside an empty one: the file that
+/// it belongs to was moved away, and SQLite would delete what lies there as soon as a new one is made. Waits, at most 5 s, for
+/// another program that makes the database at this moment.
+///
+/// # Errors
+/// [`StoreError::Leftover`].
+pub(crate) async fn check(path: &str) -> Result<(), StoreError> {
+    let deadline = Instant::now() + BUSY_WITHIN;
+    loop {
+        // Before the file: one that is being made has content by the time at which its log has.
+        let leftovers = ["-wal", "-journal"].map(|suffix| (suffix, beside(Path::new(path), suffix)));
+        let leftover = leftovers.into_iter().find(|(_, place)| size(place) > Some(0));
+        let (Some((suffix, place)), file) = (leftover, size(Path::new(path))) else { return Ok(()) };
+        if file > Some(0) {
+            return Ok(());
+        }
+        let is_being_made = suffix == "-journal" && file.is_some();
+        if !is_being_made || Instant::now() >= deadline {
+            let file = if file.is_some() { "is empty" } else { "is missing" };
+            return Err(StoreError::Leftover { path: path.to_owned(), file, beside: place.display().to_string() });
+        }
+        tokio::time::sleep(BUSY_PAUSE).await;
+    }
+}
+
+/// Bytes of a file; `None` where there is none.
+fn size(path: &Path) -> Option<u64> {
+    path.metadata().ok().map(|known| known.len())
+}
