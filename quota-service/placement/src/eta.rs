@@ -360,7 +360,7 @@ impl fmt::Display for HoldReason {
         match self {
             Self::FewOutcomes { have, need } => write!(f, "{have} guarantees ended, and a move needs {need}"),
             Self::MovedLately { moved_at } => {
-                write!(f, "it last changed at {moved_at}, and changes at most once per longest guarantee")
+                write!(f, "it has stood since {moved_at}, and changes at most once per longest guarantee")
             }
             Self::WithinTarget => f.write_str("the share of broken guarantees calls for no change"),
             Self::RisingWouldNotHelp => f.write_str("it would rise, and no quota with it"),

@@ -12,7 +12,7 @@ use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder};
 use forecaster::Predict;
 use placement::eta::{Ended, EtaState};
 use placement::kept::Period;
-use placement::{Eta, Known};
+use placement::{Eta, Known, PoolSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError, StoredCalendar, UnspentOutcome};
@@ -196,10 +196,7 @@ async fn pool_inputs(
     let lately = now.plus_s(-settings.pool.outcome_window_s);
     let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;
     let unspent = outcomes.unspent.iter().map(|one| (one.id, ended(one)));
-    let eta =
-        store.eta(&id).await?.map_or(EtaState { eta: settings.pool.eta_start, moved_at: core.started_at }, |record| {
-            EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at }
-        });
+    let eta = eta(core, &id, &settings.pool).await?;
     let (unspent, newest_outcome) = (unspent.collect(), outcomes.newest_ended_at);
     let overrides = store.overrides(Some(&id), now, false).await?;
     let is_placed_here = placed.is_some();
@@ -216,6 +213,17 @@ async fn pool_inputs(
         overrides,
         id,
     })
+}
+
+/// Eta as it stands: since its last move, or, before the first, since the first quota that it was a part of, whichever service
+/// computed it.
+async fn eta(core: &Core, id: &PoolId, settings: &PoolSettings) -> Result<EtaState, StoreError> {
+    if let Some(record) = core.store.eta(id).await? {
+        return Ok(EtaState { eta: Eta::from_micro(record.eta_micro), moved_at: record.moved_at });
+    }
+    let first = core.store.first_quota_at(id, settings.longest_hours()).await?;
+    let moved_at = first.map_or(core.started_at, |first| first.min(core.started_at));
+    Ok(EtaState { eta: settings.eta_start, moved_at })
 }
 
 /// A pool at this moment, as far as it is known.

@@ -10,6 +10,7 @@ on_both_databases![
     bad_usage_is_refused_whole_and_every_row_named,
     an_outcome_counts_once_however_often_it_arrives,
     broken_promises_lower_eta_and_the_quota_once,
+    eta_moves_although_every_service_runs_for_less_than_the_longest_guarantee,
     long_waits_raise_eta_only_where_that_gives_more_quota,
     outcomes_without_a_fault_do_not_move_eta,
 ];
@@ -135,6 +136,21 @@ async fn broken_promises_lower_eta_and_the_quota_once(database: TestDatabase) {
     let explained = service.get(&quota_path(4).replace("/quota", "/v1/quota/explain")).await.expect(200);
     let moved = &explained["eta"]["moves"][0];
     assert_eq!((number(&moved["from"]), number(&moved["to"]), &moved["broken"]), (1.0, 0.5, &20.into()));
+}
+
+async fn eta_moves_although_every_service_runs_for_less_than_the_longest_guarantee(database: TestDatabase) {
+    let mut service = serving(&database, 500).await;
+    let first = end().plus_s(60);
+    for (hours, event) in [(2, 0), (4, 50)] {
+        service.leave().await;
+        service = TestService::start(database.store().await, first.plus_s(hours * 3_600)).await;
+        let _ = service.post("/v1/usage", &usage(hours - 2..hours, 30.0)).await.expect(200);
+        let ended = end().plus_s(hours * 3_600).get();
+        let _ = service.post("/v1/outcomes", &outcomes(event, 50, "broken", ended)).await.expect(200);
+        service.renew().await;
+        let eta = number(&quota(&service, 4).await["eta"]);
+        assert_eq!(eta, if hours < 4 { 1.0 } else { 0.5 }, "after {hours} hours");
+    }
 }
 
 async fn long_waits_raise_eta_only_where_that_gives_more_quota(database: TestDatabase) {

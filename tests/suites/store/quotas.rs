@@ -54,7 +54,10 @@ async fn retention_keeps_the_quota_that_a_service_falls_back_on(database: TestDa
     put_clusters(&*store, &["earth"]).await;
     let all = [quota("earth:A100", 4, 100, "1"), quota("earth:A100", 4, 200, "2"), quota("earth:H800", 4, 100, "3")];
     store.insert_quotas(&all, &[]).await.unwrap();
+    let first = async |h| store.first_quota_at(&pool("earth:A100"), hours(h)).await.unwrap();
+    assert_eq!((first(4).await, first(1).await), (Some(at(100)), None));
     assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 1);
+    assert_eq!(first(4).await, Some(at(200)));
     assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 0);
     assert_eq!(store.latest_quotas(None).await.unwrap(), all[1..]);
 }

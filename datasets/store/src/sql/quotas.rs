@@ -53,6 +53,14 @@ impl QuotaStore for SqlStore {
         all(query.fetch_all(self.readers()).await?)
     }
 
+    async fn first_quota_at(&self, pool: &PoolId, hours: HorizonHours) -> Result<Option<UnixSeconds>, StoreError> {
+        let query = sqlx::query_scalar::<_, Option<Stamp>>(
+            "SELECT min(computed_at) FROM quotas WHERE cluster = $1 AND gpu_model = $2 AND hours = $3",
+        );
+        let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(i64::from(hours.get()));
+        Ok(query.fetch_one(self.readers()).await?.map(|first| first.0))
+    }
+
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
         let statement = "DELETE FROM quotas WHERE id IN (
                  SELECT id FROM quotas
