@@ -198,7 +198,7 @@ async fn open(
         Ok(store) => return Ok((store, bound)),
         Err(fault) => fault,
     };
-    if !without_database::passes(&fault) || config.fallback_file.is_none() || !config.as_of.is_real() {
+    if !without_database::passes(config, &fault) || config.fallback_file.is_none() || !config.as_of.is_real() {
         return Err(fault.into());
     }
     let listener = bound.listener(config.listen)?;

@@ -35,10 +35,12 @@ pub fn routes(config: &Config, fault: &StoreError, render: PrometheusHandle) -> 
     if is_open { http::only_for(answers, config) } else { answers }
 }
 
-/// Whether the database may be there in a while: its server does not answer yet, or a restore has not made it yet.
+/// Whether the database may be there in a while: its server does not answer yet, a restore has not made it yet, or its file cannot
+/// be opened until the operator grants the right or frees an inode.
 #[must_use]
-pub fn passes(fault: &StoreError) -> bool {
-    fault.is_retryable() || fault.is_missing_database()
+pub fn passes(config: &Config, fault: &StoreError) -> bool {
+    let is_file = store::sqlite_file(&config.database).is_ok_and(|file| file.is_some());
+    fault.is_retryable() || fault.is_missing_database() || (is_file && matches!(fault, StoreError::Denied { .. }))
 }
 
 /// Waits until the database answers.
@@ -49,7 +51,7 @@ pub async fn reached(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         match config.open_database().await {
-            Err(fault) if passes(&fault) => tracing::debug!(%fault, "the database does not answer yet"),
+            Err(fault) if passes(config, &fault) => tracing::debug!(%fault, "the database does not answer yet"),
             opened => return Ok(opened?),
         }
     }

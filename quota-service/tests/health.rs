@@ -15,12 +15,12 @@ struct Service {
 impl Service {
     /// Starts it on `headroom.db` in a folder, where it proves a write every second.
     fn start(folder: &Path) -> Self {
-        let settings = folder.join("headroom.toml");
-        fs::write(&settings, "[quota-service]\nwrite_proof_s = 1\nlog = \"error\"\n").unwrap();
-        let database = format!("sqlite://{}", folder.join("headroom.db").display());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quota-service"));
-        command.args(["--listen", "127.0.0.1:0", "--database", &database, "--json", "--config"]).arg(settings);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::start_with(folder, "")
+    }
+
+    /// As [`start`](Self::start), with more settings.
+    fn start_with(folder: &Path, settings: &str) -> Self {
+        let mut child = command(folder, settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let printed: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -50,6 +50,16 @@ impl Service {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
+}
+
+/// The program on `headroom.db` in a folder.
+fn command(folder: &Path, settings: &str) -> Command {
+    let file = folder.join("headroom.toml");
+    fs::write(&file, format!("[quota-service]\nwrite_proof_s = 1\nlog = \"error\"\n{settings}\n")).unwrap();
+    let database = format!("sqlite://{}", folder.join("headroom.db").display());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quota-service"));
+    command.args(["--listen", "127.0.0.1:0", "--database", &database, "--json", "--config"]).arg(file);
+    command
 }
 
 impl Drop for Service {
@@ -107,6 +117,76 @@ fn a_service_whose_database_file_is_deleted_or_emptied_says_so_and_ends() {
         // Of one that was emptied SQLite may still write back what its log holds.
         assert!(reason == "it was emptied" || !file.exists(), "no ghost was made");
     }
+}
+
+/// Sends a node, which is acknowledged.
+fn acknowledges_a_node(service: &Service, name: &str) {
+    let node = r#"{"cluster": "earth", "gpu_model": "A100", "gpus": 8}"#;
+    let (status, answer) = service.ask("PUT", &format!("/v1/nodes/{name}"), node);
+    assert_eq!(status, 200, "{answer}");
+}
+
+fn knows_nodes(service: &Service, names: &[&str]) {
+    let (_, answer) = service.ask("GET", "/v1/nodes?cluster=earth", "");
+    assert!(names.iter().all(|name| answer.contains(&format!("\"{name}\""))), "{answer}");
+}
+
+/// A folder with a database that has a cluster.
+fn with_a_cluster() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = store::connect(&format!("sqlite://{}", folder.path().join("headroom.db").display())).await.unwrap();
+        let name = vocab::ClusterName::parse("earth").unwrap();
+        let cluster = store::Cluster { name, time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+        store.put_cluster(&cluster).await.unwrap();
+        store.close().await;
+    });
+    folder
+}
+
+#[test]
+fn a_database_file_that_is_moved_away_and_back_lacks_nothing_and_a_start_between_makes_none() {
+    let folder = with_a_cluster();
+    let mut service = Service::start(folder.path());
+    acknowledges_a_node(&service, "n1");
+    let (file, away) = (folder.path().join("headroom.db"), folder.path().join("away.db"));
+    fs::rename(&file, &away).unwrap();
+    assert_eq!(service.child.wait().unwrap().code(), Some(5));
+    let ran = command(folder.path(), "").output().unwrap();
+    let log = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(3) && log.contains("headroom.db-wal lies there"), "{}: {log}", ran.status);
+    assert!(!file.exists(), "no new one was made");
+    fs::rename(&away, &file).unwrap();
+    knows_nodes(&Service::start(folder.path()), &["n1"]);
+}
+
+#[test]
+fn a_log_that_is_deleted_ends_the_service_and_what_was_acknowledged_is_there() {
+    let folder = with_a_cluster();
+    let mut service = Service::start(folder.path());
+    acknowledges_a_node(&service, "n1");
+    fs::remove_file(folder.path().join("headroom.db-wal")).unwrap();
+    acknowledges_a_node(&service, "n2");
+    let status = service.child.wait().unwrap();
+    let mut log = String::new();
+    service.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(status.code() == Some(5) && log.contains("what it held is in the database now"), "{status}: {log}");
+    knows_nodes(&Service::start(folder.path()), &["n1", "n2"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_waited_for_where_there_is_a_file_of_the_last_quotas() {
+    let folder = with_a_cluster();
+    // In the place of the log, a folder: a missing right would not stop every user.
+    let log = folder.path().join("headroom.db-wal");
+    fs::create_dir(&log).unwrap();
+    let settings = format!("fallback_file = {:?}", folder.path().join("last.json"));
+    let service = Service::start_with(folder.path(), &settings);
+    let (status, answer) = service.ask("GET", "/readyz", "");
+    assert!(status == 503 && service.ask("GET", "/healthz", "").0 == 200, "{answer}");
+    fs::remove_dir(&log).unwrap();
+    service.is_ready_with("no-quota-yet", 0);
 }
 
 #[test]

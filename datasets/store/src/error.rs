@@ -97,7 +97,7 @@ pub enum StoreError {
         path: String,
         /// The cause.
         reason: String,
-        /// What to do before a new start.
+        /// The act between the stop and the new start.
         remedy: &'static str,
     },
     /// The schema of a Postgres database holds the tables of another program.

@@ -19,7 +19,7 @@ const LINKS: usize = 40;
 /// closes the database takes its write-ahead log away, with what was acknowledged since.
 static OPEN: Mutex<Vec<((u64, u64), File)>> = Mutex::new(Vec::new());
 
-/// What else a program that ends on a lost file tells its operator.
+/// Remedy for a file that is lost.
 const FROM_BACKUP: &str = "restore it from a backup";
 
 /// A database file as it was opened.
@@ -83,7 +83,7 @@ impl DatabaseFile {
     }
 }
 
-/// The place of what SQLite keeps beside a database, which it keeps beside the file that a link leads to.
+/// The place of a file that SQLite keeps beside a database: beside the file that a link leads to.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..LINKS {

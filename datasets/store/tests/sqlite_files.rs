@@ -198,7 +198,7 @@ async fn a_proof_of_writes_keeps_the_locks_on_the_database_file() {
     store.close().await;
 }
 
-/// The place of what lies beside a database.
+/// The place of a file that SQLite keeps beside a database.
 fn beside(file: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", file.display()))
 }
@@ -236,11 +236,11 @@ async fn writes_after_a_log_was_lost(lose: impl FnOnce(&Path), is_saved: bool) {
 async fn a_log_that_was_deleted_or_moved_is_noticed_and_what_it_held_is_saved() {
     writes_after_a_log_was_lost(|log| fs::remove_file(log).unwrap(), true).await;
     writes_after_a_log_was_lost(|log| fs::rename(log, log.with_extension("old")).unwrap(), true).await;
-    let made_anew = |log: &Path| {
+    let made_again = |log: &Path| {
         fs::remove_file(log).unwrap();
         fs::write(log, "").unwrap();
     };
-    writes_after_a_log_was_lost(made_anew, true).await;
+    writes_after_a_log_was_lost(made_again, true).await;
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn a_log_that_other_programs_cut_or_leave_alone_is_not_lost() {
     store.close().await;
 }
 
-/// What a file holds, and what lies beside it.
+/// Bytes of a file and of the log and journal beside it.
 fn contents(file: &Path) -> [Option<Vec<u8>>; 3] {
     ["", "-wal", "-journal"].map(|suffix| fs::read(beside(file, suffix)).ok())
 }

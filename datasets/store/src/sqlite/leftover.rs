@@ -1,4 +1,4 @@
-//! What SQLite keeps beside a database, and lies there without it.
+//! Logs and journals that SQLite keeps beside a database, left behind without it.
 
 use super::{BUSY_PAUSE, BUSY_WITHIN};
 use crate::StoreError;
