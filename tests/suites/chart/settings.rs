@@ -115,6 +115,18 @@ fn the_connector_may_own_the_quotas_of_its_cluster_queue() {
     );
 }
 
+/// A lower quota evicts nobody only where no spot Workload of a higher class preempts down to it.
+#[test]
+fn spot_preempts_nobody_in_its_cluster_queue_unless_an_operator_says_so() {
+    let Some(renderer) = renderer() else { return };
+    let preemption = |values: &str, sets: &[&str]| {
+        let manifests = rendered(renderer, values, sets);
+        of_kind(&manifests, "ClusterQueue")[0]["spec"]["preemption"]["withinClusterQueue"].clone()
+    };
+    assert_eq!([preemption("kueue", &[]), preemption("everything", &[])], ["Never", "Never"]);
+    assert_eq!(preemption("kueue", &["kueue.withinClusterQueue=LowerPriority"]), "LowerPriority");
+}
+
 /// Whether the check of schemas is content, and what it says.
 fn checked(python: &str, mutant: &[&str]) -> (bool, String) {
     let mut command = Command::new(file("tests/chart/validate.sh"));

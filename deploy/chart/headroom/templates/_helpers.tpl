@@ -240,7 +240,7 @@ ports:
 namespaceSelector: {{ toJson .Values.kueue.namespaceSelector }}
 queueingStrategy: BestEffortFIFO
 preemption:
-  withinClusterQueue: LowerPriority
+  withinClusterQueue: {{ .Values.kueue.withinClusterQueue }}
 {{- if .Values.modes.admissionCheck }}
 admissionChecksStrategy:
   admissionChecks:
