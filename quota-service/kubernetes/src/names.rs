@@ -44,6 +44,10 @@ pub const CHECKPOINT_PORT: &str = "headroom.dev/checkpoint-port";
 pub const CHECKPOINT_PATH: &str = "headroom.dev/checkpoint-path";
 /// Annotation of nodes: topology of the GPUs, as `topology` of PUT /v1/nodes/{id}.
 pub const TOPOLOGY: &str = "headroom.dev/topology";
+/// Kueue sets this condition on the pods of a pod group, or on a pod that it queues itself, before it deletes them.
+pub const TERMINATION_TARGET: &str = "TerminationTarget";
+/// Start of the condition's reason where Kueue evicts the Workload; the reason of the eviction follows.
+pub const KUEUE_EVICTS: &str = "WorkloadEvictedDueTo";
 /// Kueue reads this annotation of a Workload.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";
 /// Kueue writes this annotation on the pods of a Workload: its name.

@@ -123,6 +123,8 @@ pub struct Stated {
     pub attempt: Option<String>,
     /// Whether it asks for no pods: it is over, or held back.
     pub is_over: bool,
+    /// Why Kueue evicts it, where it does: the reason of its condition `Evicted`.
+    pub evicted: Option<String>,
 }
 
 impl Stated {
@@ -138,6 +140,7 @@ impl Stated {
             size,
             attempt: None,
             is_over: false,
+            evicted: None,
         };
         let key = |kind: GangKind, name: String| GangKey { kind, name };
         let sets = |sets: Vec<(u64, &Template)>| {
@@ -213,7 +216,8 @@ fn kueue<'a>(
     let admitted =
         is("Admitted").and_then(|one| one.last_transition_time.as_ref()).map(|time| unix_s(time).to_string());
     let is_over = spec.active == Some(false) || is("Finished").is_some();
-    Stated { size: sets(sized.collect()), attempt: admitted, is_over, ..base }
+    let evicted = is("Evicted").map(|one| one.reason.as_ref().map(ToString::to_string).unwrap_or_default());
+    Stated { size: sets(sized.collect()), attempt: admitted, is_over, evicted, ..base }
 }
 
 /// The pod that a template makes, as far as it is read.

@@ -97,7 +97,7 @@ pub struct PodFacts {
     pub saved: Option<UnixSeconds>,
     /// Its deletion was asked for.
     pub is_going: bool,
-    /// Why it is disrupted, where it is: the reason of its condition `DisruptionTarget`.
+    /// Why it is disrupted, where it is: the reason of its condition `DisruptionTarget`, or of Kueue's `TerminationTarget`.
     pub disruption: Option<String>,
     /// Whether its eviction was announced by us.
     pub is_announced: bool,
@@ -262,8 +262,12 @@ fn bound(pod: &Pod) -> Option<UnixSeconds> {
 
 fn disruption(pod: &Pod) -> Option<String> {
     let reason = condition(pod, "DisruptionTarget").and_then(|one| Some(one.reason.as_ref()?.to_string()));
+    let by_kueue = || {
+        let reason = condition(pod, names::TERMINATION_TARGET)?.reason.as_ref()?.to_string();
+        reason.starts_with(names::KUEUE_EVICTS).then_some(reason)
+    };
     // The kubelet says of an eviction for want of memory or disk only this.
-    reason.or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
+    reason.or_else(by_kueue).or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
 }
 
 /// A label counts where there is no annotation: Kueue copies labels to Workloads.

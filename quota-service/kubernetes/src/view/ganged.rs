@@ -1,9 +1,10 @@
 //! Gangs in the view: one promise for each, and demand of the pods that are missing.
 
-use super::View;
 use super::facts::{Life, PodFacts, Uid};
 use super::peaks::Level;
+use super::{End, View};
 use crate::gangs::{GangKey, GangKind, Gangs, Missing, Runs, Stated};
+use crate::names::KUEUE_EVICTS;
 use std::collections::BTreeMap;
 use vocab::{GpuModel, MilliGpus, TaskClass, UnixSeconds};
 
@@ -50,6 +51,20 @@ impl View {
             if let Some(other) = self.pods.get(&uid).cloned() {
                 self.set_pod(PodFacts { bound: since, ..other }, now);
             }
+        }
+    }
+
+    /// How a running pod ended, by `last`, its last state in the API, or else by what is known of it. Kueue sets no condition on pods of
+    /// jobs: those that are deleted while it evicts their Workload are evicted by it.
+    pub(super) fn end_of(&self, known: &PodFacts, last: Option<&PodFacts>) -> End {
+        let has_ended = last.is_some_and(|last| last.life == Life::Ended);
+        let last = last.unwrap_or(known);
+        match End::of(last, has_ended) {
+            End::Deleted => {
+                let disruption = self.ganged.gangs.kueue_evicts(known).map(|reason| format!("{KUEUE_EVICTS}{reason}"));
+                End::of(&PodFacts { disruption, ..last.clone() }, has_ended)
+            }
+            end => end,
         }
     }
 

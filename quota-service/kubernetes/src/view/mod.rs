@@ -316,7 +316,7 @@ impl View {
         if known.class != TaskClass::Spot {
             return;
         }
-        let end = outcomes::End::of(last.unwrap_or(&known), last.is_some_and(|last| last.life == Life::Ended));
+        let end = self.end_of(&known, last);
         if end.is_eviction()
             && let Some(pool) = self.pools.get_mut(&model)
             && let Some(number) = known.node.as_ref().and_then(|node| pool.fleet.number_of(node))

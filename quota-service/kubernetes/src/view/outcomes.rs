@@ -1,6 +1,7 @@
 //! Outcomes of promises.
 
 use super::facts::{PodFacts, Uid};
+use crate::names::KUEUE_EVICTS;
 use crate::view::pool::task_of;
 use placement::fleet::Guarantee;
 use vocab::{EventId, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
@@ -11,11 +12,11 @@ const REPORTED_AGAIN_S: i64 = vocab::SECONDS_PER_DAY;
 /// How a running pod ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The scheduler made room for another pod, or we did.
+    /// The scheduler made room for another pod, or Kueue, or we did.
     Preempted,
     /// Its node is lost, or ran out of something.
     NodeLost,
-    /// An operator evicted it: a drain.
+    /// An operator evicted it: a drain, or a stopped queue of Kueue.
     Drained,
     /// It came to its own end.
     Finished,
@@ -27,6 +28,9 @@ impl End {
     /// By what the API says of it last.
     #[must_use]
     pub fn of(last: &PodFacts, has_ended: bool) -> Self {
+        if let Some(reason) = last.disruption.as_deref().and_then(|reason| reason.strip_prefix(KUEUE_EVICTS)) {
+            return Self::by_kueue(reason);
+        }
         match last.disruption.as_deref() {
             Some("EvictionByEvictionAPI") if !last.is_announced => Self::Drained,
             Some(
@@ -36,11 +40,21 @@ impl End {
                 | "TerminationByKubelet"
                 | "Evicted",
             ) => Self::NodeLost,
-            // PreemptionByScheduler, what we announced, and conditions of others, such as Kueue's, of a stop from
-            // outside.
+            // PreemptionByScheduler, what we announced, and conditions of others.
             Some(_) => Self::Preempted,
             None if has_ended && !last.is_going => Self::Finished,
             None => Self::Deleted,
+        }
+    }
+
+    /// By the reason for which Kueue evicted its Workload.
+    fn by_kueue(reason: &str) -> Self {
+        match reason {
+            "NodeFailures" => Self::NodeLost,
+            "ClusterQueueStopped" | "LocalQueueStopped" => Self::Drained,
+            // `spec.active` was set to false.
+            "Deactivated" => Self::Deleted,
+            _ => Self::Preempted,
         }
     }
 

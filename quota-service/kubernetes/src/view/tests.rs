@@ -85,7 +85,7 @@ fn a_start_that_is_reported_before_an_end_waits_for_room_and_then_counts() {
 fn promises_end_once_each_and_say_how() {
     let mut view = view();
     view.set_node(node("n1", "A100", 8), at(0));
-    for number in 1..=7 {
+    for number in 1..=8 {
         view.set_pod(promised(number, 1, "n1", 1), at(0));
     }
     let gone = |number: u128, reason: &str| PodFacts {
@@ -99,6 +99,7 @@ fn promises_end_once_each_and_say_how() {
     view.remove_pod(Uid(4), Some(&gone(4, "")), at(13));
     view.set_pod(PodFacts { life: Life::Ended, ..promised(5, 1, "n1", 1) }, at(14));
     view.remove_pod(Uid(7), Some(&gone(7, "DeletionByDeviceTaintManager")), at(15));
+    view.remove_pod(Uid(8), Some(&gone(8, "WorkloadEvictedDueToPreempted")), at(16));
     let expected = [
         (OutcomeKind::Broken, 10),
         (OutcomeKind::NodeFailure, 11),
@@ -106,6 +107,7 @@ fn promises_end_once_each_and_say_how() {
         (OutcomeKind::UserDeleted, 13),
         (OutcomeKind::Kept, 14),
         (OutcomeKind::NodeFailure, 15),
+        (OutcomeKind::Broken, 16),
     ];
     assert_eq!(outcomes(&mut view), expected);
     view.pass_to(at(3_600));
@@ -318,6 +320,27 @@ fn gpus_are_read_in_every_notation_and_what_is_no_quantity_is_named() {
     let fault = read("two").unwrap_err().to_string();
     assert!(fault.contains("nvidia.com/gpu: \"two\": it is no quantity"), "{fault}");
     assert!(read("1M").unwrap_err().to_string().contains("expected at most 65535 GPUs"));
+}
+
+#[test]
+fn evictions_of_kueue_are_read_from_its_condition_and_other_ends_of_it_are_not() {
+    let reading = Reading::of(&Config::default());
+    let end = |reason: &str| {
+        let mut pod = of_api("1", serde_json::json!({ "deletionTimestamp": "2026-11-22T10:00:00Z" }));
+        let conditions = serde_json::json!([{ "type": "TerminationTarget", "status": "True", "reason": reason }]);
+        pod.status = serde_json::from_value(serde_json::json!({ "conditions": conditions })).unwrap();
+        End::of(&PodFacts::read(&pod, &reading).unwrap().unwrap().0, false)
+    };
+    for (reason, expected) in [
+        ("WorkloadEvictedDueToPreempted", End::Preempted),
+        ("WorkloadEvictedDueToAdmissionCheck", End::Preempted),
+        ("WorkloadEvictedDueToNodeFailures", End::NodeLost),
+        ("WorkloadEvictedDueToClusterQueueStopped", End::Drained),
+        ("WorkloadEvictedDueToDeactivated", End::Deleted),
+        ("WorkloadDeleted", End::Deleted),
+    ] {
+        assert_eq!(end(reason), expected, "{reason}");
+    }
 }
 
 #[test]

@@ -215,6 +215,40 @@ fn a_pod_that_takes_the_place_of_another_has_the_promise_of_its_gang_and_no_new_
 }
 
 #[test]
+fn pods_of_a_job_that_are_deleted_while_kueue_evicts_its_workload_were_evicted_by_it() {
+    let ended = |conditions: Value, shape: Shape| {
+        let pods = vec![Slot::Runs];
+        let job = Job {
+            shape,
+            is_hp: false,
+            is_over: false,
+            sets: vec![world::Set { gpus: 2, pods }],
+            model: "A100",
+            names_workload: false,
+        };
+        let mut view = view();
+        for (kind, mut object) in job.objects(0) {
+            if kind == "KueueWorkload" {
+                object["status"]["conditions"] = conditions.clone();
+            }
+            tell(&mut view, kind, &object, at(0));
+        }
+        let mut pod = job.pod(0, (0, 0)).unwrap();
+        tell(&mut view, "Pod", &pod, at(0));
+        pod["metadata"]["deletionTimestamp"] = at(600).to_string().into();
+        let uid = Uid::of(pod["metadata"]["uid"].as_str().unwrap());
+        view.see_no_pod(uid, &serde_json::from_value(pod).unwrap(), at(600));
+        view.take_outcomes().into_iter().map(|one| one.kind).collect::<Vec<_>>()
+    };
+    let evicted = |status: &str, reason: &str| json!([{ "type": "Evicted", "status": status, "reason": reason }]);
+    for shape in [Shape::Kueue, Shape::JobSet { has_kueue: true, has_groups: false }] {
+        assert_eq!(ended(evicted("True", "Preempted"), shape), [OutcomeKind::Broken], "{shape:?}");
+        assert_eq!(ended(evicted("False", "QuotaReserved"), shape), [OutcomeKind::UserDeleted], "{shape:?}");
+        assert_eq!(ended(evicted("True", "Deactivated"), shape), [OutcomeKind::UserDeleted], "{shape:?}");
+    }
+}
+
+#[test]
 fn a_gang_that_runs_again_has_a_new_promise_under_another_id() {
     let mut view = view();
     tell(&mut view, "PodGroup", &group(), at(0));
