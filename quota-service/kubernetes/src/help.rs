@@ -18,7 +18,7 @@ const GAUGES: [Text; 15] = [
     ),
     ("headroom_published_gpus", "GPUs that spot may hold in all, as published"),
     ("headroom_publish_conflict", "1 while another manager owns what is to be published, else 0"),
-    ("headroom_admission_held_workloads", "Workloads whose reservation stands after their eviction"),
+    ("headroom_admission_held_workloads", "Workloads whose reservation stands though they do not run"),
     ("headroom_extender_assumed", "Spot pods that passed the filter and are not bound to a node yet"),
     ("headroom_extender_breaker_open", "1 while neutral answers go out at once, since those before were late"),
 ];

@@ -2,7 +2,7 @@
 
 use crate::headroom::Offers;
 use crate::view::View;
-use crate::view::facts::Life;
+use crate::view::facts::{Life, PodFacts};
 use crate::workloads::{CheckFacts, CheckState, WorkloadFacts};
 use placement::{Limit, Refusal, Stage};
 use std::collections::BTreeMap;
@@ -13,6 +13,8 @@ use vocab::{GpuModel, HorizonHours, MilliGpus, UnixSeconds};
 pub const ASSUMED_S: i64 = 600;
 /// An eviction gives the reservation back within seconds; after so long it is held.
 pub const HELD_AFTER_S: i64 = 120;
+/// Kueue evicts a Workload within so long after `Retry`, where it does not keep its reservation.
+const RETRY_EVICTS_WITHIN_S: i64 = 10;
 /// The first wait of a Workload that does not fit; it doubles with each time. Each try costs Kueue a reservation and an eviction.
 pub const RETRY_LEAST_S: u64 = 30;
 /// Quotas are renewed every 300 s: a longer wait misses one.
@@ -161,15 +163,29 @@ pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
     planned
 }
 
-/// Workloads whose reservation stands though Kueue evicts them: some of its versions keep it after a check was set to Retry or
-/// Rejected (its #6035), and their GPUs are nobody's.
+/// Workloads whose reservation stands though they do not run, and whose GPUs are nobody's. Some versions of Kueue keep it while they evict
+/// after a check was set to Retry or Rejected (its #6035); others do not evict before the wait of Retry is over, and reserve again
+/// within the same second.
 #[must_use]
 pub fn held(workloads: &[WorkloadFacts], now: UnixSeconds) -> Vec<&WorkloadFacts> {
     let is_held = |one: &&WorkloadFacts| {
-        let is_old = one.evicted.is_some_and(|since| now.since_s(since) >= HELD_AFTER_S);
-        is_old && one.has_quota && one.is_active && !one.is_finished && one.check.is_some()
+        let Some(check) = one.check.filter(|_| one.has_quota && one.is_active && !one.is_finished) else {
+            return false;
+        };
+        match one.evicted {
+            Some(since) => now.since_s(since) >= HELD_AFTER_S,
+            None => check.state == CheckState::Retry && is_held_in_retry(&check, now),
+        }
     };
     workloads.iter().filter(is_held).collect()
+}
+
+/// Measured from the first Retry: each wait begins with a new reservation.
+fn is_held_in_retry(check: &CheckFacts, now: UnixSeconds) -> bool {
+    let here_s = now.since_s(check.since);
+    // More waits than these are longer than any limit.
+    let before_s: u64 = (0..check.retries.min(8)).map(retry_after_s).sum();
+    here_s >= RETRY_EVICTS_WITHIN_S && here_s + i64::try_from(before_s).unwrap_or(i64::MAX) >= HELD_AFTER_S
 }
 
 /// Never nothing: Kueue would try again at once, and again.
@@ -201,10 +217,10 @@ fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> b
 
 fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
     let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    // A pod without a guarantee is in no promise of the fleet.
+    let counts = |pod: &PodFacts| pod.life == Life::Runs && pod.guarantee.is_some();
     for pod in world.view.pods().values() {
-        // A pod without a guarantee is in no promise of the fleet.
-        let counts = pod.life == Life::Runs && pod.guarantee.is_some();
-        if let Some(workload) = pod.workload.as_deref().filter(|_| counts) {
+        if let Some(workload) = pod.workload.as_deref().filter(|_| counts(pod)) {
             *seen.entry((&pod.namespace, workload)).or_default() += u64::from(pod.gpus);
         }
     }
@@ -215,7 +231,9 @@ fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
             continue;
         }
         if let Ok(by_model) = workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {
-            let seen = seen.get(&(&*workload.namespace, &*workload.name)).copied().unwrap_or(0);
+            let named = seen.get(&(&*workload.namespace, &*workload.name)).copied().unwrap_or(0);
+            let own = workload.pods.iter().filter_map(|uid| world.view.pod(uid)).filter(|pod| counts(pod));
+            let seen = named.max(own.map(|pod| u64::from(pod.gpus)).sum());
             assumed.add(workload, &by_model, seen);
         }
     }
@@ -231,6 +249,9 @@ fn other_model(view: &View) -> Option<GpuModel> {
 }
 
 fn verdict(workload: &WorkloadFacts, assumed: &Assumed, world: &World<'_>) -> Verdict {
+    if workload.is_unseen(world.view) {
+        return Verdict::Later { why: "none of its pods is seen yet, which state its hours".to_owned(), pool: None };
+    }
     let hours = match &workload.hours {
         Err(why) => return Verdict::Never { why: why.clone() },
         Ok(None) => return Verdict::Ready(BTreeMap::new()),

@@ -104,12 +104,13 @@ impl Guarantees {
     /// Reads, decides, writes.
     async fn look(&mut self, now: UnixSeconds) {
         // 1. Read: Workloads, cluster and quotas.
-        let Some(workloads) = self.store.all() else { return };
+        let Some(mut workloads) = self.store.all() else { return };
         let there: BTreeSet<&String> = workloads.iter().map(|one| &one.uid).collect();
         self.tries.retain(|uid, _| there.contains(uid));
         // 2. Decide. Every replica reports the state of pools, so every replica needs the waits of Workloads.
         let planned = {
             let (view, offers) = (self.shared.read(), self.offers.borrow().clone());
+            workloads.iter_mut().for_each(|one| one.read_pods(&view));
             plan(&workloads, &World { view: &view, offers: &offers, flavors: &self.flavors, tries: &self.tries, now })
         };
         self.shared.set_workload_waits(planned.waits_s);
@@ -137,7 +138,7 @@ impl Guarantees {
         }
     }
 
-    /// Reports Workloads whose reservation stands after their eviction.
+    /// Reports Workloads whose reservation stands though they do not run.
     fn tell_held(&self, workloads: &[WorkloadFacts], now: UnixSeconds) {
         let held = held(workloads, now);
         metrics::gauge!("headroom_admission_held_workloads").set(held.len() as f64);
@@ -145,8 +146,13 @@ impl Guarantees {
             return;
         }
         for one in held {
-            let text = "Kueue evicts it and keeps its reservation: set spec.active to false to give its GPUs back";
-            let note = Note::warning("QuotaHeldAfterEviction", "Check", text.to_owned());
+            let (reason, text) = if one.evicted.is_some() {
+                ("QuotaHeldAfterEviction", "Kueue evicts it and keeps its reservation")
+            } else {
+                ("QuotaHeldInRetry", "it waits for the quota of its hours, and Kueue keeps its reservation")
+            };
+            let note =
+                Note::warning(reason, "Check", format!("{text}: set spec.active to false to give its GPUs back"));
             self.shared.events().tell(Regarding::workload(&one.namespace, &one.name, &one.uid), note);
         }
     }

@@ -9,7 +9,8 @@ pub use store::{Store, watch_into};
 use crate::cluster::slim::{Condition, Pod, unix_s};
 use crate::cluster::workload::{Check, PodSet, Workload};
 use crate::names;
-use crate::view::facts::{Reading, gpus_of_pod, selected_model};
+use crate::view::View;
+use crate::view::facts::{Reading, Uid, gpus_of_pod, selected_model};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, HorizonHours, UnixSeconds};
@@ -89,6 +90,10 @@ pub struct WorkloadFacts {
     pub is_spot: bool,
     /// Hours that it asks to be guaranteed; none at will. An error says what makes no sense.
     pub hours: Result<Option<HorizonHours>, String>,
+    /// Whether it or its templates state hours, or its class has none.
+    pub states_hours: bool,
+    /// Pods that it was made of: a pod that Kueue queues itself, or those of a pod group.
+    pub pods: Vec<Uid>,
     /// Time of the last checkpoint.
     pub saved: Option<UnixSeconds>,
     /// Priority boost, as written.
@@ -118,6 +123,7 @@ impl WorkloadFacts {
         let is = |kind: &str| condition(&status.conditions, kind).is_some();
         let metas: Vec<&ObjectMeta> =
             std::iter::once(meta).chain(spec.pod_sets.iter().map(|set| &set.template.metadata)).collect();
+        let is_at_will = are_all_of(&reading.at_will_classes, &spec.pod_sets, reading);
         Self {
             namespace: own(meta.namespace.as_ref()),
             name: own(meta.name.as_ref()),
@@ -128,11 +134,9 @@ impl WorkloadFacts {
             set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
             is_spot: are_all_of(&reading.spot_classes, &spec.pod_sets, reading),
             // A class at will is promised nothing, even where hours are written.
-            hours: if are_all_of(&reading.at_will_classes, &spec.pod_sets, reading) {
-                Ok(None)
-            } else {
-                hours(&metas, reading)
-            },
+            hours: if is_at_will { Ok(None) } else { hours(&metas, reading) },
+            states_hours: is_at_will || hours_text(&metas).is_some(),
+            pods: pods(meta),
             saved: metas
                 .iter()
                 .filter_map(|meta| command_line::instant(annotation_or_label(meta, names::CHECKPOINTED_AT)?).ok())
@@ -146,6 +150,26 @@ impl WorkloadFacts {
             admitted: condition(&status.conditions, "Admitted").map(since),
             check: status.admission_checks.iter().find(|one| one.name == check).and_then(check_facts),
         }
+    }
+
+    /// Reads the hours of the pods that it was made of, where it states none: Kueue copies no annotations of pods to Workloads. Of
+    /// different hours the most count.
+    pub fn read_pods(&mut self, view: &View) {
+        if self.states_hours {
+            return;
+        }
+        if let Some(hours) = self.pods.iter().filter_map(|uid| view.pod(uid)).map(|pod| pod.guarantee).max() {
+            self.hours = Ok(hours);
+            // They count by what they say themselves. Kueue refuses updates that differ from it.
+            self.sets.iter_mut().flatten().for_each(|set| set.says_hours = true);
+        }
+    }
+
+    /// Whether its hours are not known yet, since none of the pods that it was made of has been seen.
+    #[must_use]
+    pub fn is_unseen(&self, view: &View) -> bool {
+        let is_made_of_pods = !self.states_hours && !self.pods.is_empty() && self.gpus() > 0;
+        is_made_of_pods && self.pods.iter().all(|uid| view.pod(uid).is_none())
     }
 
     /// Namespace and name.
@@ -206,9 +230,18 @@ fn annotation_or_label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     annotation.or_else(|| meta.labels.as_ref()?.get(key)).map(String::as_str)
 }
 
-/// The Workload's own hours first, then those of its pods.
+fn pods(meta: &ObjectMeta) -> Vec<Uid> {
+    let owners = meta.owner_references.iter().flatten();
+    owners.filter(|owner| owner.kind == "Pod" && owner.api_version == "v1").map(|owner| Uid::of(&owner.uid)).collect()
+}
+
+/// The Workload's own hours first, then those of its templates.
+fn hours_text<'a>(metas: &[&'a ObjectMeta]) -> Option<&'a str> {
+    metas.iter().find_map(|meta| annotation_or_label(meta, names::GUARANTEE_HOURS))
+}
+
 fn hours(metas: &[&ObjectMeta], reading: &Reading) -> Result<Option<HorizonHours>, String> {
-    match metas.iter().find_map(|meta| annotation_or_label(meta, names::GUARANTEE_HOURS)) {
+    match hours_text(metas) {
         None => Ok(reading.default_guarantee),
         Some("0") => Ok(None),
         Some(text) => HorizonHours::parse(text)
