@@ -11,7 +11,7 @@ use vocab::UnixSeconds;
 /// twice as much to lose as another may have a quarter of it after its next checkpoint. Four levels above none: a boost
 /// orders spot Workloads among each other, and must not lift them over another class of priority.
 pub const LEVELS_FROM_GPU_S: [u64; 4] = [3_600, 4 * 3_600, 16 * 3_600, 64 * 3_600];
-/// Between two changes of one Workload: each makes Kueue sort its queue again.
+/// Between two changes of one admitted Workload: each makes Kueue sort its queue again.
 pub const DWELL_S: i64 = 600;
 
 /// The level of so many GPUs that were saved so long ago, 0 to 4.
@@ -38,8 +38,9 @@ pub struct Change {
     pub level: Option<u8>,
 }
 
-/// Notes what is new and forgets what has gone, then answers what is to be written, the largest step first. A Workload that has
-/// finished keeps its boost: Kueue no longer reads it.
+/// Notes what is new and forgets what has gone, then answers what is to be written, the largest step first. A Workload that is evicted
+/// or not admitted loses its boost at once: Kueue would preempt promised Workloads for it. One that has finished keeps its boost: Kueue
+/// no longer reads it.
 #[must_use]
 pub fn changes(
     workloads: &[WorkloadFacts],
@@ -55,9 +56,11 @@ pub fn changes(
     let mut changes = Vec::new();
     for (uid, workload) in here {
         let runs = workload.is_spot && workload.cluster_queue == cluster_queue && workload.evicted.is_none();
-        let level = workload.admitted.filter(|_| runs).map(|admitted| {
+        let admitted = workload.admitted.filter(|_| runs);
+        let level = admitted.map(|admitted| {
             let by_pods = saved.get(&(&*workload.namespace, &*workload.name)).copied();
-            level(workload.gpus(), age_s(admitted, workload.saved.max(by_pods), now))
+            let by_own = workload.pods.iter().filter_map(|uid| view.pod(uid)?.saved).max();
+            level(workload.gpus(), age_s(admitted, workload.saved.max(by_pods).max(by_own), now))
         });
         // Level 0 is no annotation.
         let level = level.filter(|level| *level > 0);
@@ -67,7 +70,8 @@ pub fn changes(
         // One that is there already was written by this program before it started again, at the latest now.
         let changed = if workload.boost.is_some() { now } else { UnixSeconds::new(i64::MIN) };
         let known = known.entry(uid.clone()).or_insert(Known { changed, is_foreign: false });
-        if !known.is_foreign && now.since_s(known.changed) >= DWELL_S {
+        let is_due = admitted.is_none() || now.since_s(known.changed) >= DWELL_S;
+        if !known.is_foreign && is_due {
             changes.push(Change { workload: workload.clone(), level });
         }
     }

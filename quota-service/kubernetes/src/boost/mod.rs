@@ -26,10 +26,10 @@ use vocab::UnixSeconds;
 
 /// Of one request.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// Between two rounds: levels last for ten minutes at least.
+/// Between two rounds without a change of Workloads: levels last for ten minutes at least.
 const EVERY: Duration = Duration::from_secs(30);
-/// Between two rounds until the list of Workloads is complete.
-const FIRST_EVERY: Duration = Duration::from_secs(1);
+/// Least pause between two rounds. An evicted Workload may be admitted again within seconds, and must not be boosted then.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
 /// Writes of one round.
 const MOST_WRITES: usize = 50;
 
@@ -44,11 +44,12 @@ pub async fn run(
 ) {
     let store = Store::new(shared.read().reading().clone(), config.admission_check_name.as_str());
     let mut boosts = Boosts::new(client.clone(), &config, Arc::clone(&shared), Fence::new(lead), Arc::clone(&store));
+    let mut changes = store.changes();
     let looking = async {
         loop {
             boosts.look(shared.now()).await;
-            let is_whole = boosts.store.all().is_some();
-            tokio::time::sleep(if is_whole { EVERY } else { FIRST_EVERY }).await;
+            tokio::time::sleep(LEAST_PAUSE).await;
+            let _ = tokio::time::timeout(EVERY, changes.changed()).await;
         }
     };
     tokio::select! {

@@ -3,7 +3,7 @@
 use super::level::{DWELL_S, level};
 use super::*;
 use crate::tests::{client, eventually};
-use crate::workloads::tests::{at, cluster, config, lead, shared, tell, with, workload, written};
+use crate::workloads::tests::{at, cluster, config, lead, see, shared, tell, with, workload, written};
 use fake_kubernetes::{FakeKubernetes, Fault as Met, What};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -76,6 +76,23 @@ async fn a_checkpoint_in_the_future_counts_as_now_and_one_before_it_ran_as_none(
 }
 
 #[tokio::test]
+async fn checkpoints_of_queued_pods_count_for_their_workload() {
+    let mut bench = bench(true).await;
+    let amount = json!({ "nvidia.com/gpu": "8" });
+    bench.fake.put(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "p", "namespace": "team-a", "uid": "p", "annotations": { "headroom.dev/checkpointed-at": at(-900).to_string() } },
+        "spec": { "priorityClassName": "spot", "containers": [{ "name": "main", "resources": { "requests": amount, "limits": amount } }] },
+    }));
+    see(&bench.fake, &bench.boosts.shared, at(0));
+    let mut one = admitted("w", 8, -7_200);
+    one["metadata"]["ownerReferences"] = json!([{ "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p" }]);
+    bench.fake.put(one);
+    bench.look(0).await;
+    assert_eq!(bench.boost("w"), "1", "a quarter of an hour of 8 GPUs, not two hours");
+}
+
+#[tokio::test]
 async fn who_is_evicted_loses_the_boost_and_who_is_not_ours_gets_none() {
     let mut bench = bench(true).await;
     bench.fake.put(admitted("ours", 16, -7_200));
@@ -91,8 +108,26 @@ async fn who_is_evicted_loses_the_boost_and_who_is_not_ours_gets_none() {
     assert_eq!(boosts, ["3".into(), Value::Null, Value::Null, Value::Null]);
     let conditions = json!([{ "type": "Evicted", "status": "True", "reason": "Preempted", "message": "", "lastTransitionTime": at(60).to_string() }]);
     bench.fake.patch("workloads", "team-a", "ours", &json!({ "status": { "conditions": conditions } }));
-    bench.look(DWELL_S).await;
-    assert_eq!(bench.boost("ours"), Value::Null);
+    bench.look(61).await;
+    assert_eq!(bench.boost("ours"), Value::Null, "at once: it must not come back with it");
+}
+
+#[tokio::test]
+async fn who_waits_for_quota_has_no_boost_and_gets_one_again_only_after_a_while() {
+    let mut bench = bench(true).await;
+    bench.fake.put(admitted("w", 16, -7_200));
+    bench.look(0).await;
+    assert_eq!(bench.boost("w"), "3");
+    // Kueue has evicted it and it waits in its queue.
+    bench.fake.patch("workloads", "team-a", "w", &json!({ "status": { "conditions": [] } }));
+    bench.look(30).await;
+    assert_eq!(bench.boost("w"), Value::Null);
+    let conditions = admitted("w", 16, -7_200)["status"]["conditions"].clone();
+    bench.fake.patch("workloads", "team-a", "w", &json!({ "status": { "conditions": conditions } }));
+    bench.look(29 + DWELL_S).await;
+    assert_eq!(bench.boost("w"), Value::Null, "it has changed a moment ago");
+    bench.look(30 + DWELL_S).await;
+    assert_eq!(bench.boost("w"), "3");
 }
 
 #[tokio::test]
@@ -140,6 +175,9 @@ async fn it_boosts_by_what_the_watch_tells_until_it_is_stopped() {
     let running = tokio::spawn(run(client(&fake).await, Arc::new(config()), shared, taken, leading, stop));
     let boost = || fake.get("workloads", "team-a", "w").unwrap()["metadata"]["annotations"][PRIORITY_BOOST].is_string();
     eventually("it is boosted", boost).await;
+    let evicted = with(admitted("w", 16, -900_000_000), "Evicted", 0)["status"]["conditions"].clone();
+    fake.patch("workloads", "team-a", "w", &json!({ "status": { "conditions": evicted } }));
+    eventually("it is evicted, and boosted no more", || !boost()).await;
     stopper.send_replace(true);
     running.await.unwrap();
 }
