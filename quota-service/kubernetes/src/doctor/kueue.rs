@@ -8,6 +8,7 @@ use crate::cluster::workload::Workload;
 use crate::config::{Config, KueueMode};
 use crate::names::{GUARANTEE_CONTROLLER, HEADROOM, MANAGED_BY, QUOTA_CONTROLLER};
 use crate::publish::provider::Form;
+use crate::publish::target::Target;
 use crate::show;
 use crate::view::facts::Reading;
 use crate::workloads::WorkloadFacts;
@@ -45,7 +46,7 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
     checks
 }
 
-/// Reservations that Kueue keeps after an eviction.
+/// Reservations that Kueue keeps for Workloads that do not run.
 async fn held_workloads(api: &Api, config: &Config) -> Option<Check> {
     let (reading, check) = (Reading::of(config), config.admission_check_name.as_str());
     let mut all = Vec::new();
@@ -54,8 +55,9 @@ async fn held_workloads(api: &Api, config: &Config) -> Option<Check> {
     show::each::<Workload>(api.client(), "workloads", read).await.ok()?;
     let held = held(&all, connectors::clock::now());
     let shown: Vec<String> = held.iter().take(SHOWN).map(|one| format!("{}/{}", one.namespace, one.name)).collect();
-    let found = format!("{} Workloads are evicted and keep their reservation: {}", held.len(), shown.join(", "));
-    let fix = "set spec.active of each to false, and to true again: Kueue gives the reservation back";
+    let found = format!("{} Workloads do not run and keep their reservation: {}", held.len(), shown.join(", "));
+    let fix =
+        "set spec.active of each to false, and to true again: Kueue gives the reservation back, and may reserve anew";
     (!held.is_empty()).then(|| Check::warn("held reservations", found, fix))
 }
 
@@ -170,6 +172,11 @@ async fn queue(api: &Api, config: &Config) -> Check {
         let found =
             format!("it has no label {MANAGED_BY}={HEADROOM}: another controller owns it, and it is not written");
         return Check::fail(name, found, "choose another name, or label it if no other writer owns its spec");
+    }
+    let others = Target::queue(config).other_owners(&object);
+    if !others.is_empty() {
+        let found = format!("{} owns resourceGroups as well, and they are not written", others.join(", "));
+        return Check::fail(name, found, "take spec.resourceGroups out of its manifest, and apply it again");
     }
     let groups = object["spec"]["resourceGroups"].as_array().into_iter().flatten();
     let listed: BTreeSet<&str> = groups.flat_map(|group| names(&group["flavors"])).collect();

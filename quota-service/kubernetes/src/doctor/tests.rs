@@ -209,6 +209,14 @@ async fn objects_of_others_are_not_taken_for_ours() {
     let foreign = json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "Helm" } } });
     patient.fake.patch("clusterqueues", "", "headroom-spot", &foreign).unwrap();
     has(&patient.failures().await, "it has no label app.kubernetes.io/managed-by=headroom");
+    let ours = json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "headroom" } } });
+    patient.fake.patch("clusterqueues", "", "headroom-spot", &ours).unwrap();
+    let theirs = json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": { "name": "headroom-spot" },
+        "spec": { "resourceGroups": [{ "coveredResources": ["nvidia.com/gpu"], "flavors": [] }] },
+    });
+    patient.fake.apply_as("argocd", &theirs);
+    has(&patient.failures().await, "argocd owns resourceGroups as well, and they are not written");
     let other = json!({ "spec": { "controllerName": "example.com/other" } });
     patient.fake.patch("admissionchecks", "", "headroom-guarantee", &other).unwrap();
     has(&patient.failures().await, "its controllerName is \"example.com/other\"");
@@ -329,7 +337,8 @@ async fn reservations_that_stand_after_an_eviction_are_named() {
     let workload =
         crate::workloads::tests::with(crate::workloads::tests::workload("stuck", 4, "1", "Pending"), "Evicted", -3_600);
     patient.fake.put(workload);
-    has(&patient.warnings().await, "1 Workloads are evicted and keep their reservation: team-a/stuck");
+    patient.fake.put(crate::workloads::tests::workload("retries", 4, "1", "Retry"));
+    has(&patient.warnings().await, "2 Workloads do not run and keep their reservation: team-a/retries, team-a/stuck");
 }
 
 #[tokio::test]
