@@ -131,8 +131,7 @@ impl Stated {
     /// Gangs of an object. An amount or name that makes no sense leaves a set out: pods of it are reported once they are there.
     #[must_use]
     pub fn read(meta: &ObjectMeta, object: &GangObject, reading: &Reading) -> Vec<(GangKey, Self)> {
-        let name = meta.name.clone().unwrap_or_default();
-        let namespace = meta.namespace.clone().unwrap_or_default();
+        let [name, namespace] = [&meta.name, &meta.namespace].map(|text| text.clone().unwrap_or_default());
         let owners = meta.owner_references.iter().flatten().map(|owner| owner.uid.clone()).collect();
         let stated = |size: Size| Self {
             uid: meta.uid.clone().unwrap_or_default(),
