@@ -56,8 +56,7 @@ async fn held_workloads(api: &Api, config: &Config) -> Option<Check> {
     let held = held(&all, connectors::clock::now());
     let shown: Vec<String> = held.iter().take(SHOWN).map(|one| format!("{}/{}", one.namespace, one.name)).collect();
     let found = format!("{} Workloads do not run and keep their reservation: {}", held.len(), shown.join(", "));
-    let fix =
-        "set spec.active of each to false, and to true again: Kueue gives the reservation back, and may reserve anew";
+    let fix = "set spec.active of each to false, and to true again: Kueue gives the reservation back, and may reserve it again";
     (!held.is_empty()).then(|| Check::warn("held reservations", found, fix))
 }
 
