@@ -16,7 +16,7 @@ const RELATIONS: &str = "SELECT current_database()::text, current_schema()::text
             SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
         )";
 
-/// Refuses a schema with the tables of another program. One without tables is nobody's, and other schemas are not looked at.
+/// Refuses a schema with the tables of another program. One without tables is nobody's, and other schemas are not read.
 ///
 /// # Errors
 /// [`StoreError::OtherTables`]; the database does not answer.
