@@ -72,7 +72,8 @@ pub async fn run(what: &Describe, database: &str, json: bool) -> Result<(), CliE
 }
 
 async fn describe(store: &dyn Store, cluster: &Cluster, panel: &Panel) -> Result<ClusterDescription, CliError> {
-    let pools: BTreeSet<&PoolId> = panel.series().iter().map(|series| &series.id().pool).collect();
+    let pools: BTreeSet<&PoolId> =
+        panel.series().iter().chain(panel.pool_peaks()).map(|series| &series.id().pool).collect();
     let mut descriptions = Vec::new();
     for pool in pools {
         let capacity = store.capacity_at(pool, panel.end()).await?;
