@@ -158,12 +158,12 @@ impl Gangs {
     #[must_use]
     pub fn kueue_evicts(&self, pod: &PodFacts) -> Option<&str> {
         let ids = pod.gangs.iter().map(|key| GangId { namespace: pod.namespace.clone(), key: key.clone() });
-        let stated = ids.filter_map(|id| self.stated(&id));
+        let mut stated = ids.filter_map(|id| self.stated(&id));
         let of_owned = |owner: &Stated| {
             // A pod of a JobSet names the JobSet, which owns the Workload.
             self.by_owner.get(&owner.uid)?.iter().find_map(|id| self.stated.get(id)?.evicted.as_deref())
         };
-        stated.filter_map(|one| one.evicted.as_deref().or_else(|| of_owned(one))).next()
+        stated.find_map(|one| one.evicted.as_deref().or_else(|| of_owned(one)))
     }
 
     /// A pod is there, has changed, or has ended. One that has ended is not missing.
