@@ -139,8 +139,8 @@ async fn a_postgres_database_of_another_program_is_refused_by_every_command_and_
             let ran = run_on(&database.url, line, folder.path(), &[]);
             let expected = "is no database of Headroom: it has the tables of another program, and was not changed";
             let is_doctor = line.ends_with("doctor");
-            let (code, said) = if is_doctor { (5, &ran.stdout) } else { (3, &ran.stderr) };
-            assert!(ran.code == code && said.contains(expected), "{line}: {ran:?}");
+            let (code, printed) = if is_doctor { (5, &ran.stdout) } else { (3, &ran.stderr) };
+            assert!(ran.code == code && printed.contains(expected), "{line}: {ran:?}");
             let relations =
                 "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind <> 'i'";
             assert_eq!((database.numbers(relations).await, files(folder.path()).len()), (vec![1], 1), "{line}");
@@ -154,7 +154,7 @@ async fn a_postgres_database_is_filled_beside_the_tables_of_other_schemas_and_of
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
     database.execute("CREATE SCHEMA other CREATE TABLE notes (text text)").await;
-    // What an extension makes is a part of it: here a table, so that no extension need be installed.
+    // Tables of an extension are a part of it: here one is made such, so that no extension need be installed.
     database.execute("CREATE TABLE settings_of_extension (a int)").await;
     database.execute("ALTER EXTENSION plpgsql ADD TABLE settings_of_extension").await;
     // A program that ended before its first migration leaves its history, which is empty.

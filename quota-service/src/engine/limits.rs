@@ -4,7 +4,7 @@ use super::decide::TurnContext;
 use placement::Limit;
 use placement::pool::Command;
 
-/// What the quotas served say of the limits of a pool.
+/// The limits of a pool by the quotas served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limits {
     /// They are these.
