@@ -100,8 +100,6 @@ pub struct Facts {
 #[derive(Debug, Clone)]
 pub enum Order {
     SetLimits(Vec<Limit>),
-    /// The quotas are too old to promise by.
-    HoldLimits,
     /// The nodes of the store are those of the pool.
     TakeInNodes,
     RemoveNode(NodeId, NodeLoss),
@@ -363,7 +361,7 @@ impl Call for Order {
 
     fn decides(&self) -> Option<&'static str> {
         match self {
-            Self::SetLimits(_) | Self::HoldLimits => Some("limits"),
+            Self::SetLimits(_) => Some("limits"),
             Self::RemoveNode(..) => Some("remove node"),
             Self::TakeInNodes => Some("take in nodes"),
             Self::Settings(_) | Self::PlacedBy(_) | Self::Announce(_) | Self::Windows { .. } | Self::Pass => None,

@@ -101,7 +101,6 @@ impl TurnContext<'_> {
     fn order(&mut self, order: Order) -> Result<(), EngineError> {
         match order {
             Order::SetLimits(limits) => Ok(self.done(&Command::SetLimits(limits))?),
-            Order::HoldLimits => Ok(self.done(&Command::SetLimits(self.state.pool.held_limits()))?),
             Order::Settings(settings) => {
                 self.state.set(*settings);
                 Ok(())

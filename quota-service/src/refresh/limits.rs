@@ -1,9 +1,8 @@
 //! Quotas become limits of the pools whose tasks are placed here.
 
-use crate::engine::{EngineError, Order};
+use crate::engine::{EngineError, Limits, Order};
 use crate::published::PublishedPool;
 use crate::refresh::Renewals;
-use placement::staleness::{Stage, stage};
 use serving::standing::Over;
 
 /// Gives every placed pool the quotas that were published last, and lets it take in the nodes of the store. A writer takes the
@@ -25,11 +24,10 @@ async fn push_published(renewals: &Renewals, pool: &PublishedPool) {
 }
 
 fn limits(renewals: &Renewals, pool: &PublishedPool) -> Option<Order> {
-    let computed_at = pool.answers.first()?.computed_at;
-    if stage(computed_at, renewals.core.clock.now()).0 == Stage::Conservative {
-        return Some(Order::HoldLimits);
+    match renewals.quotas.published.load().limits(&pool.id, renewals.core.clock.now()) {
+        Limits::Set(limits) if pool.problem.is_none() => Some(Order::SetLimits(limits)),
+        Limits::Set(_) | Limits::Held | Limits::Kept => None,
     }
-    pool.limits().filter(|_| pool.problem.is_none()).map(Order::SetLimits)
 }
 
 fn note(renewals: &Renewals, pool: &PublishedPool, done: &Result<(), EngineError>) {
