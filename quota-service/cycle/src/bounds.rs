@@ -5,7 +5,9 @@ use forecaster::LEFT_AFTER_HOURS;
 use forecaster::bound::{Aggregation, BoundError, PoolBound, PoolCalibration, bounds};
 use forecaster::calibration::Conformal;
 use forecaster::scores::actual_peak_gpus;
-use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId, UnixSeconds};
+use vocab::{
+    AmountError, DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId, UnixSeconds,
+};
 
 /// Measured peaks from which an order statistic at 0.9 exists, and a few more.
 const LEAST_RESIDUALS: usize = 12;
@@ -62,7 +64,7 @@ pub fn more_steps(issue: HourStart, now: UnixSeconds) -> (u8, u8) {
     (late, late.saturating_add(u8::from(hour.instant() != now)))
 }
 
-/// HP demand in the hour before `issue`, as far as it is an amount.
+/// HP demand in the hour before `issue`; where it exceeds all amounts, the largest one.
 #[must_use]
 pub fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<MilliGpus> {
     let newest = issue.plus_hours(-1);
@@ -71,7 +73,10 @@ pub fn latest_demand(panel: &Panel, pool: &PoolId, issue: HourStart) -> Option<M
         let hour = panel.index_of(newest)?;
         panel.series_of(pool).iter().map(|series| series.demand_gpus()[hour]).reduce(|sum, demand| sum + demand)
     };
-    measured.or_else(filled).and_then(|gpus| MilliGpus::nearest(gpus).ok())
+    measured.or_else(filled).and_then(|gpus| match MilliGpus::nearest(gpus) {
+        Err(AmountError::TooLarge { .. }) => Some(MilliGpus::MAX),
+        amount => amount.ok(),
+    })
 }
 
 /// Which organizations of a pool have reported the newest hour of usage.
@@ -118,6 +123,20 @@ mod tests {
     use super::*;
     use datasets::{Calendar, PanelBuilder};
     use vocab::{ClusterName, SeriesId};
+
+    #[test]
+    fn demand_above_all_amounts_together_is_the_largest_one_and_not_unknown() {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let (start, pool) = (HourStart::from_unix_s(0).unwrap(), PoolId::parse("earth:V100").unwrap());
+        let end = start.plus_hours(60);
+        let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, end);
+        for number in 0..101 {
+            let organization = Organization::parse(&format!("o{number}")).unwrap();
+            let id = SeriesId { pool: pool.clone(), organization };
+            (0..60).for_each(|hour| builder.push(&id, start.plus_hours(hour), 1e7).unwrap());
+        }
+        assert_eq!(latest_demand(&builder.finish().unwrap(), &pool, end), Some(MilliGpus::MAX));
+    }
 
     /// The missing of the last of 60 hours, and the expected: each name with the hours that it reports.
     fn missing(organizations: &[(&str, &dyn Fn(i64) -> bool)]) -> (Vec<String>, usize) {

@@ -163,6 +163,9 @@ fn reasons(supply: &Supply, quota: &Quota) -> Vec<Reason> {
     if supply.latest_demand > supply.capacity {
         reasons.push(Reason::DemandAboveCapacity { demand: supply.latest_demand, capacity: supply.capacity });
     }
+    if quota.demand_bound.max(supply.latest_demand) == MilliGpus::MAX {
+        reasons.push(Reason::DemandBeyondAmounts);
+    }
     if quota.used > quota.quota {
         reasons.push(Reason::OverCommitted { used: quota.used, quota: quota.quota });
     }
@@ -267,6 +270,19 @@ mod tests {
             1_000_000,
             &expect![[r#"
             Q_4h = 0.000, available 0.000: HP demand may reach 130.000 of 100.000 GPUs; HP demand is 120.000 GPUs, above the capacity of 100.000; spot tasks hold 10.000 GPUs, more than the quota of 0.000: nothing new is admitted and nothing evicted for it
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_bound_or_demand_above_all_amounts_is_named_with_what_to_correct() {
+        check(
+            &supply(10_000_000, 0, &[], 1_000_000_000),
+            &[(1, 20_000_000), (4, 1_000_000_000)],
+            1_000_000,
+            &expect![[r#"
+            Q_1h = 0.000, available 0.000: HP demand may reach 20000000.000 of 10000000.000 GPUs; HP demand is 1000000000.000 GPUs, above the capacity of 10000000.000; HP demand exceeds the limit of 1000000000 GPUs and counts as that many: correct the usage of the pool's organizations, which states GPUs, not thousandths or bytes
+            Q_4h = 0.000, available 0.000: HP demand may reach 1000000000.000 of 10000000.000 GPUs; HP demand is 1000000000.000 GPUs, above the capacity of 10000000.000; HP demand exceeds the limit of 1000000000 GPUs and counts as that many: correct the usage of the pool's organizations, which states GPUs, not thousandths or bytes
         "#]],
         );
     }

@@ -47,6 +47,8 @@ pub enum Reason {
         /// GPUs of the pool.
         capacity: MilliGpus,
     },
+    /// The bound or HP demand is above the largest amount, and counts as that.
+    DemandBeyondAmounts,
     /// Spot holds more than the quota.
     OverCommitted {
         /// GPUs promised for at least these hours.
@@ -135,6 +137,7 @@ impl Reason {
             Self::NoCapacity => "no_capacity",
             Self::ScaledByEta { .. } => "scaled_by_eta",
             Self::DemandAboveCapacity { .. } => "demand_above_capacity",
+            Self::DemandBeyondAmounts => "demand_beyond_amounts",
             Self::OverCommitted { .. } => "over_committed",
             Self::Estimated => "estimated",
             Self::Reserved { .. } => "reserved",
@@ -175,14 +178,13 @@ impl fmt::Display for Reason {
             Self::DemandAboveCapacity { demand, capacity } => {
                 write!(f, "HP demand is {demand} GPUs, above the capacity of {capacity}")
             }
+            Self::DemandBeyondAmounts => beyond_amounts(f),
             Self::OverCommitted { used, quota } => write!(
                 f,
                 "spot tasks hold {used} GPUs, more than the quota of {quota}: nothing new is admitted and nothing \
                  evicted for it"
             ),
-            Self::Estimated => f.write_str(
-                "no fresh state was reported: idle GPUs are capacity less the latest demand, spot GPUs count as none",
-            ),
+            Self::Estimated => f.write_str(ESTIMATED),
             Self::Reserved { gpus } => write!(f, "{gpus} GPUs more than forecast are kept for HP work: see overrides"),
             Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
@@ -213,6 +215,18 @@ impl fmt::Display for Reason {
             }
         }
     }
+}
+
+const ESTIMATED: &str =
+    "no fresh state was reported: idle GPUs are capacity less the latest demand, spot GPUs count as none";
+
+fn beyond_amounts(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "HP demand exceeds the limit of {} GPUs and counts as that many: correct the usage of the pool's organizations, which \
+         states GPUs, not thousandths or bytes",
+        MilliGpus::MAX_GPUS
+    )
 }
 
 fn partly(f: &mut fmt::Formatter<'_>, missing: usize, organizations: usize, hour: UnixSeconds) -> fmt::Result {

@@ -58,7 +58,7 @@ async fn supplied(
     let node_capacity = nodes.iter().filter(|node| !node.drains).map(vocab::Node::capacity);
     let known = Known {
         state,
-        node_capacity: node_capacity.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
+        node_capacity: node_capacity.reduce(MilliGpus::saturating_add),
         table_capacity: store.capacity_at(id, present).await?.map(|row| row.capacity),
         // The checks of the cluster cover measured usage.
         latest_demand: Some(MilliGpus::ZERO),

@@ -79,7 +79,7 @@ pub async fn demand(
     let total = (0..hours as usize).map(|place| {
         let mut all = measured.values().filter_map(|of| of[place]);
         let peak = own.as_ref().and_then(|own| own[place]);
-        peak.or_else(|| all.next().map(|first| all.fold(first, |sum, one| sum.checked_add(one).unwrap_or(sum))))
+        peak.or_else(|| all.next().map(|first| all.fold(first, MilliGpus::saturating_add)))
     });
     let gpus = |one: Option<MilliGpus>| one.map(MilliGpus::as_gpus);
     let total = total.map(gpus).collect();

@@ -188,7 +188,7 @@ async fn pool_inputs(
     let of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.pool.state_fresh_s;
     let known = Known {
         state: state.filter(|state| !core.clock.is_virtual() || of_its_time(state)),
-        node_capacity: mine.reduce(|sum, gpus| sum.checked_add(gpus).unwrap_or(sum)),
+        node_capacity: mine.reduce(MilliGpus::saturating_add),
         table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
         latest_demand: None,
         ..Known::default()

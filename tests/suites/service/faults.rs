@@ -10,6 +10,7 @@ on_both_databases![
     without_a_known_capacity_there_is_no_quota_yet,
     a_capacity_of_zero_is_a_quota_of_zero_with_its_reason,
     demand_above_capacity_is_a_quota_of_zero_with_its_reason,
+    demand_above_all_amounts_together_is_a_quota_of_zero_with_what_to_correct,
     an_organization_that_the_model_never_saw_is_forecast_by_its_peak,
     a_quota_ages_from_fresh_over_stale_to_conservative,
     usage_older_than_two_hours_is_a_missing_input,
@@ -66,6 +67,20 @@ async fn demand_above_capacity_is_a_quota_of_zero_with_its_reason(database: Test
     let answer = quota(&service, 1).await;
     assert_eq!((number(&answer["quota_gpus"]), number(&answer["idle_gpus"])), (0.0, 0.0));
     assert_eq!(codes(&answer), ["demand_may_fill_pool", "demand_above_capacity", "estimated"]);
+}
+
+async fn demand_above_all_amounts_together_is_a_quota_of_zero_with_what_to_correct(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let hour = end().plus_s(-3_600).to_string();
+    let row = |number: u32| json!({ "hour": hour, "cluster": "demo", "gpu_model": "A100", "organization": format!("o{number}"), "demand_gpus": 10_000_000 });
+    let _ = service.post("/v1/usage", &json!({ "rows": (0..101).map(row).collect::<Vec<_>>() })).await.expect(200);
+    service.renew().await;
+    let answer = quota(&service, 4).await;
+    assert_eq!((number(&answer["quota_gpus"]), number(&answer["demand_bound_gpus"])), (0.0, 1e9), "{answer}");
+    let reasons = ["demand_may_fill_pool", "demand_above_capacity", "demand_beyond_amounts"];
+    assert_eq!(codes(&answer)[..3], reasons, "{answer}");
+    let demand = service.get("/v1/demand?cluster=demo&gpu_model=A100&hours=2").await.expect(200);
+    assert_eq!(number(demand["pool"].as_array().unwrap().last().unwrap()), 1e9, "{demand}");
 }
 
 async fn an_organization_that_the_model_never_saw_is_forecast_by_its_peak(database: TestDatabase) {

@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 83] = [
+const REMEDIES: [(&str, &str); 84] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -20,6 +20,7 @@ const REMEDIES: [(&str, &str); 83] = [
     ("conservative", "find out why the quotas are not renewed: nothing new is promised until they are"),
     ("deferred", "wait until the time that `detail` names, or until GPUs fall idle"),
     ("demand_above_capacity", "wait until high-priority demand falls, or add capacity"),
+    ("demand_beyond_amounts", "have an operator correct the usage of the pool's organizations: it states GPUs"),
     ("demand_may_fill_pool", "ask for a shorter guarantee, or run at will"),
     ("elastic_tasks", "nothing is to be done: take the start as rough"),
     ("estimated", "have the scheduler report the state of the pool, so that held and idle GPUs are known"),
