@@ -4,13 +4,16 @@
 mod answer;
 mod arguments;
 mod call;
+mod messages;
 mod remedies;
 mod tools;
 
 use crate::args::McpFlags;
 use crate::config::Config;
 use axum::Router;
+use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
 use command_line::{Exit, Failure, print_notice, say};
 use headroom_client::Client;
 use rmcp::ServiceExt;
@@ -29,7 +32,9 @@ use serving::signals::stop_within;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::duplex;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 const INSTRUCTIONS: &str = "Headroom sells the GPUs that high-priority work leaves idle as spot quota. A quota of H hours is what spot \
     tasks with a guarantee of at least H hours may hold. Refusals and reasons have a stable code, a sentence with numbers, and a \
@@ -40,6 +45,10 @@ const PATH: &str = "/mcp";
 /// Connections over HTTP: agents on this machine.
 const LIMITS: ConnectionLimits =
     ConnectionLimits { connections: 64, header: Duration::from_secs(30), write: Duration::from_secs(30) };
+/// Room between stdin or stdout and the server.
+const PIPE_BYTES: usize = 64 * 1_024;
+/// Answers to texts that are no message, until they are printed.
+const REFUSALS: usize = 16;
 /// Time for open requests after a stop signal.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -111,12 +120,20 @@ pub async fn run(client: &Client, config: &Config, flags: &McpFlags, json: bool)
 
 async fn over_stdio(server: Server) -> Result<(), Failure> {
     let failed = |fault: &dyn std::fmt::Display| Failure::new(Exit::Failure, format_args!("stdin and stdout: {fault}"));
-    match server.serve(stdio()).await {
+    let (input, output) = stdio();
+    let ((to_server, from_client), (to_client, from_server)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
+    let (refusals, refused) = mpsc::channel(REFUSALS);
+    tokio::spawn(messages::pass(input, to_server, refusals));
+    let printing = tokio::spawn(messages::print(from_server, refused, output));
+    let served = match server.serve((from_client, to_client)).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|fault| failed(&fault)),
         // A client that goes away before its first request wanted nothing.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(fault) => Err(failed(&fault)),
-    }
+    };
+    // A client that reads no more is gone, too.
+    drop(printing.await);
+    served
 }
 
 async fn over_http(server: Server, address: SocketAddr, json: bool) -> Result<(), Failure> {
@@ -134,10 +151,12 @@ async fn over_http(server: Server, address: SocketAddr, json: bool) -> Result<()
     let stop = stop_within(ENDS_WITHIN);
     let stop = stop.map_err(|fault| Failure::new(Exit::Failure, format_args!("no signals are received: {fault}")))?;
     let settings = StreamableHttpServerConfig::default().enforce_origin_validation();
+    let most_bytes = settings.max_request_body_bytes;
+    let messages = from_fn(move |request: Request, next: Next| messages::pass_http(most_bytes, request, next));
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), Arc::<LocalSessionManager>::default(), settings);
     let elsewhere = || async { (StatusCode::NOT_FOUND, "nothing is here: the Model Context Protocol is at /mcp\n") };
-    let router = Router::new().route_service(PATH, service).fallback(elsewhere);
+    let router = Router::new().route_service(PATH, service).route_layer(messages).fallback(elsewhere);
     if json {
         say(json!({ "listening": address.to_string(), "url": format!("http://{address}{PATH}") }));
     } else {

@@ -113,3 +113,50 @@ fn parameters_of_another_form_are_invalid_and_a_method_that_is_not_there_is_name
     drop(input);
     assert!(server.wait().unwrap().success());
 }
+
+/// Sends lines as they are, and returns as many answers.
+fn answers_to(lines: &[&[u8]]) -> Vec<Value> {
+    let mut command = Command::new(program_path("headroom"));
+    let mut server = command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    for line in lines {
+        input.write_all(&[line, &b"\n"[..]].concat()).unwrap();
+    }
+    drop(input);
+    let output = server.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    output.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn a_text_that_is_no_json_is_a_parse_error_and_an_empty_batch_an_invalid_request() {
+    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize() }).to_string();
+    let long = [b'x'; 70_000];
+    let lines: [&[u8]; 7] = [b"{\"jsonrpc\": ", b"\xff", &long, b"[]", b" ", b"4", begin.as_bytes()];
+    let answers = answers_to(&lines);
+    let code = |answer: &Value| (answer["error"]["code"].as_i64(), answer.get("id").cloned());
+    let [unread, invalid] = [-32_700, -32_600].map(|code| (Some(code), Some(Value::Null)));
+    let (faults, good) = answers.split_at(answers.len() - 1);
+    let expected = vec![unread.clone(), unread.clone(), unread, invalid.clone(), invalid];
+    assert_eq!(faults.iter().map(code).collect::<Vec<_>>(), expected, "{answers:?}");
+    assert_eq!(good[0]["result"]["serverInfo"]["name"], "headroom");
+    assert!(faults.iter().all(|fault| fault["error"]["message"].as_str().unwrap().contains("JSON")), "{faults:?}");
+    let without_end = answers_to(&[b"[\n{"]);
+    assert_eq!(without_end.iter().map(|fault| fault["error"]["code"].as_i64()).collect::<Vec<_>>(), [Some(-32_700); 2]);
+}
+
+#[test]
+fn over_http_a_text_that_is_no_json_is_a_parse_error_and_an_empty_batch_an_invalid_request() {
+    let server = Listening::of("headroom", &["mcp", "--http", "127.0.0.1:0", "--json"], &[]);
+    let post = |text: &str| {
+        let request = ureq::post(format!("http://{}/mcp", server.address));
+        let request = request.config().http_status_as_error(false).build().header("content-type", "application/json");
+        let mut answer = request.header("accept", "application/json, text/event-stream").send(text).unwrap();
+        let body: Value = serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap();
+        (answer.status().as_u16(), body["error"]["code"].as_i64(), body.get("id").cloned())
+    };
+    for (text, code) in [("{\"jsonrpc\": ", -32_700), ("", -32_700), ("[]", -32_600), ("[{}]", -32_600), ("4", -32_600)]
+    {
+        assert_eq!(post(text), (400, Some(code), Some(Value::Null)), "{text}");
+    }
+}
