@@ -1,6 +1,6 @@
 //! Databases that are missing, empty or of another program: commands that read say so, and a refused command leaves no database.
 
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{ConnectOptions, Connection};
 use std::net::TcpListener;
 use std::path::Path;
@@ -122,6 +122,78 @@ async fn a_database_of_another_program_is_refused_by_every_command_and_stays_as_
             assert_eq!(files(folder.path()), ["headroom.db", "usage.csv"], "{line}");
         }
     }
+}
+
+/// Leaves the files of a killed program: its database, the write-ahead log with all tables, and where asked its index. Without a `command`
+/// it is another program.
+async fn killed(command: Option<&str>, folder: &Path, has_index: bool) {
+    let own = tempfile::tempdir().unwrap();
+    let file = own.path().join("headroom.db");
+    let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+    let mut open = options.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
+    // From its first read on a connection keeps the log, although the program below ends.
+    let _ = sqlx::query("SELECT count(*) FROM sqlite_master").fetch_one(&mut open).await.unwrap();
+    match command {
+        Some(line) => drop(run(line, own.path()).ok()),
+        None => drop(sqlx::query("CREATE TABLE notes (text TEXT)").execute(&mut open).await.unwrap()),
+    }
+    for suffix in ["", "-wal", "-shm"].iter().filter(|suffix| has_index || **suffix != "-shm") {
+        std::fs::copy(format!("{}{suffix}", file.display()), folder.join(format!("headroom.db{suffix}"))).unwrap();
+    }
+    assert!(folder.join("headroom.db-wal").metadata().unwrap().len() > 0, "nothing is left behind");
+    open.close().await.unwrap();
+}
+
+fn bytes(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    files(folder).into_iter().map(|name| (name.clone(), std::fs::read(folder.join(name)).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_database_that_another_program_left_open_is_refused_with_its_log_as_it_is() {
+    for has_index in [true, false] {
+        let folder = tempfile::Builder::new().prefix("100%20#").tempdir().unwrap();
+        std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
+        killed(None, folder.path(), has_index).await;
+        let before = bytes(folder.path());
+        for line in READERS.iter().chain(&WRITERS).chain(&["quota-service doctor"]) {
+            let ran = run(line, folder.path());
+            let expected = "it has the tables of another program, and was not changed";
+            let is_refused = [&ran.stdout, &ran.stderr].iter().any(|text| text.contains(expected));
+            assert!(ran.code >= 3 && is_refused, "{line}: {ran:?}");
+            assert!(bytes(folder.path()) == before, "{line}: {:?}", files(folder.path()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_headroom_whose_tables_are_in_the_log_alone_is_read() {
+    for has_index in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        killed(Some("quota-service token create --name x --role read"), folder.path(), has_index).await;
+        let ran = run("quota-service token list", folder.path());
+        assert!(ran.code == 0 && ran.stdout.contains(" x "), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_sqlite_database_is_named_so_and_stays_as_it_is() {
+    let page = [0x5a; 8_192];
+    for content in [&b"x"[..], USAGE.as_bytes(), &page] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
+        std::fs::write(folder.path().join("headroom.db"), content).unwrap();
+        let before = bytes(folder.path());
+        for line in READERS.iter().chain(&WRITERS) {
+            let ran = run(line, folder.path());
+            let expected = "headroom.db is no database of Headroom: it is no SQLite database, and was not changed";
+            assert!(ran.code == 3 && ran.stderr.contains(expected), "{line}: {ran:?}");
+            assert!(bytes(folder.path()) == before, "{line}: {:?}", files(folder.path()));
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("headroom.db")).unwrap();
+    let ran = run(READERS[0], folder.path());
+    assert!(ran.code == 3 && ran.stderr.contains("headroom.db is no database of Headroom: it is a folder"), "{ran:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
-use crate::sqlite::inspect::Owner;
+use crate::sqlite::owner::{Owner, owner};
 use crate::{Inspected, Store, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use std::path::Path;
@@ -56,10 +56,9 @@ pub async fn check_existing(url: &str) -> Result<(), StoreError> {
     check_leftovers(url).await?;
     let none = |place: String, reason| Err(StoreError::NoDatabase { place, reason });
     match place(url)? {
-        Place::Sqlite(path) => match crate::sqlite::inspect::owner(path).await? {
+        Place::Sqlite(path) => match owner(path).await? {
             Owner::Headroom => Ok(()),
             Owner::Nobody => none(path.to_owned(), "it is empty"),
-            Owner::Other => Err(StoreError::OtherDatabase { path: path.to_owned() }),
         },
         Place::Postgres(options) => {
             let inspected = crate::postgres::inspect::inspect(*options).await?;

@@ -65,14 +65,13 @@ pub enum StoreError {
         /// The fault of the database.
         reason: &'static str,
     },
-    /// The SQLite file is the database of another program.
-    #[error(
-        "{path} is no database of Headroom: it has the tables of another program, and was not changed; name another file with \
-         --database"
-    )]
+    /// The file is the database of another program, or no SQLite database.
+    #[error("{path} is no database of Headroom: {reason}, and was not changed; name another file with --database")]
     OtherDatabase {
         /// Path of the file.
         path: String,
+        /// The fault of the file.
+        reason: &'static str,
     },
     /// A write-ahead log or journal lies beside no SQLite file, or beside an empty one: it belongs to a file that was moved away.
     #[error(

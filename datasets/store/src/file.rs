@@ -3,7 +3,7 @@
 use crate::StoreError;
 use crate::log::Log;
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,10 @@ const LINKS: usize = 40;
 /// Files whose first bytes were read, by device and inode. They stay open until the process ends: to close any descriptor of a
 /// file gives up all locks that the process holds on it (fcntl), those of SQLite, too. Without them another program that
 /// closes the database takes its write-ahead log away, with what was acknowledged since.
-static OPEN: Mutex<Vec<((u64, u64), File)>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<((u64, u64), &'static File)>> = Mutex::new(Vec::new());
+
+/// Bytes of a file that are copied at once.
+const COPY_BYTES: usize = 64 * 1_024;
 
 /// Remedy for a file that is lost.
 const FROM_BACKUP: &str = "restore it from a backup";
@@ -95,18 +98,49 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
+/// Whether a file begins as every SQLite database does.
+///
+/// # Errors
+/// [`StoreError::Denied`]: the file cannot be read.
+pub(crate) fn has_header(path: &str) -> Result<bool, StoreError> {
+    match first_bytes(Path::new(path)) {
+        Ok(header) => Ok(header == *HEADER),
+        Err(fault) if fault.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(fault) => Err(StoreError::Denied { reason: format!("{path} cannot be read: {fault}") }),
+    }
+}
+
+/// Copies a database file without giving up the locks of SQLite.
+pub(crate) fn copy(path: &Path, to: &Path) -> io::Result<()> {
+    let (from, mut to) = (kept(path)?, File::create(to)?);
+    let (mut part, mut offset) = (vec![0; COPY_BYTES], 0);
+    loop {
+        let read = from.read_at(&mut part, offset)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&part[..read])?;
+        offset += read as u64;
+    }
+}
+
 /// The first bytes of a database file, read without giving up the locks of SQLite.
 fn first_bytes(path: &Path) -> io::Result<[u8; HEADER.len()]> {
+    let mut header = [0; HEADER.len()];
+    kept(path)?.read_exact_at(&mut header, 0)?;
+    Ok(header)
+}
+
+/// A database file to read from, which stays open.
+fn kept(path: &Path) -> io::Result<&'static File> {
     let place = |known: Metadata| (known.dev(), known.ino());
     let wanted = place(path.metadata()?);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if open.iter().all(|(known, _)| *known != wanted) {
         let file = File::open(path)?;
         // Where another file has taken the place just now it is kept, too, and the next check finds it.
-        open.push((place(file.metadata()?), file));
+        open.push((place(file.metadata()?), Box::leak(Box::new(file))));
     }
-    let (_, file) = open.iter().find(|(known, _)| *known == wanted).ok_or(io::ErrorKind::NotFound)?;
-    let mut header = [0; HEADER.len()];
-    file.read_exact_at(&mut header, 0)?;
-    Ok(header)
+    let found = open.iter().find(|(known, _)| *known == wanted).map(|(_, file)| *file);
+    found.ok_or_else(|| io::ErrorKind::NotFound.into())
 }

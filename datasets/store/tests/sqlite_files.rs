@@ -339,3 +339,15 @@ async fn a_file_that_was_moved_away_and_back_has_all_that_was_acknowledged() {
     assert_eq!(stored(&store).await, 24);
     store.close().await;
 }
+
+#[tokio::test]
+async fn a_database_is_read_while_its_last_connection_takes_the_log_away() {
+    for _ in 0..50 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        // Its connections close in threads of their own.
+        drop(store);
+        let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
+        store::check_existing(&url).await.unwrap();
+    }
+}

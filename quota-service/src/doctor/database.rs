@@ -29,7 +29,9 @@ pub fn fix(fault: &StoreError) -> &'static str {
         StoreError::Tls { .. } => "correct sslmode, sslrootcert and the host in database (DATABASE_URL)",
         StoreError::Corrupt { .. } => "quota-service database restore FILE, into a new database",
         StoreError::Full { .. } => "free space on the disk of the database, or let this user write to it",
-        StoreError::OtherTables { .. } => "set database (DATABASE_URL) to the database of Headroom, or to an empty one",
+        StoreError::OtherDatabase { .. } | StoreError::OtherTables { .. } => {
+            "set database (DATABASE_URL) to the database of Headroom, or to an empty one"
+        }
         _ => "start the database, or set database (DATABASE_URL) to where it runs",
     }
 }

@@ -8,6 +8,7 @@ mod journal;
 mod leases;
 pub(crate) mod leftover;
 mod outcomes;
+pub(crate) mod owner;
 mod sizes;
 #[path = "../sql/mod.rs"]
 mod sql;
@@ -17,7 +18,6 @@ use crate::file::DatabaseFile;
 use crate::migrations;
 use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, Store, StoreError};
-use inspect::Owner;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
 use std::sync::Arc;
@@ -59,10 +59,9 @@ impl SqliteStore {
     /// Opens a file, creates it if it is missing, and migrates the schema. A file of another program stays as it is.
     pub async fn connect(path: &str, statement_limit: Duration) -> Result<Self, StoreError> {
         leftover::check(path).await?;
-        match inspect::owner(path).await {
-            Ok(Owner::Other) => return Err(StoreError::OtherDatabase { path: path.to_owned() }),
-            // A file that cannot be read is a fault of the opening.
-            Ok(Owner::Nobody | Owner::Headroom) | Err(_) => {}
+        // Another fault is one of the opening, which names what to check.
+        if let Err(fault @ StoreError::OtherDatabase { .. }) = owner::owner(path).await {
+            return Err(fault);
         }
         let options = Self::options(path)
             .busy_timeout(BUSY_WITHIN.min(statement_limit))
