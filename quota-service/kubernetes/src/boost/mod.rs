@@ -43,19 +43,22 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let store = Store::new(shared.read().reading().clone(), config.admission_check_name.as_str());
-    let mut boosts = Boosts::new(client.clone(), &config, Arc::clone(&shared), Fence::new(lead), Arc::clone(&store));
-    let mut changes = store.changes();
-    let looking = async {
-        loop {
-            boosts.look(shared.now()).await;
-            tokio::time::sleep(LEAST_PAUSE).await;
-            let _ = tokio::time::timeout(EVERY, changes.changed()).await;
-        }
-    };
+    let boosts = Boosts::new(client.clone(), &config, shared, Fence::new(lead), Arc::clone(&store));
     tokio::select! {
         () = watch_into(client, store) => {}
-        () = looking => {}
+        () = rounds(boosts, EVERY) => {}
         _ = stop.wait_for(|stops| *stops) => {}
+    }
+}
+
+/// Looks at each change of a Workload, and without one at least so often. Never returns.
+async fn rounds(mut boosts: Boosts, every: Duration) {
+    let mut changes = boosts.store.changes();
+    loop {
+        let now = boosts.shared.now();
+        boosts.look(now).await;
+        tokio::time::sleep(LEAST_PAUSE).await;
+        let _ = tokio::time::timeout(every, changes.changed()).await;
     }
 }
 

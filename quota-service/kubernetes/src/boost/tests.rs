@@ -181,3 +181,26 @@ async fn it_boosts_by_what_the_watch_tells_until_it_is_stopped() {
     stopper.send_replace(true);
     running.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_change_of_a_workload_wakes_the_next_round_and_the_boost_goes_with_it() {
+    let fake = cluster().await;
+    fake.put(admitted("w", 16, -900_000_000));
+    let (_lead, leading) = lead(true);
+    let shared = shared(&fake);
+    let store = Store::new(shared.read().reading().clone(), "headroom-guarantee");
+    let boosts = Boosts::new(client(&fake).await, &config(), shared, Fence::new(leading), Arc::clone(&store));
+    let boost = || fake.get("workloads", "team-a", "w").unwrap()["metadata"]["annotations"][PRIORITY_BOOST].is_string();
+    let looking = async {
+        eventually("the first list wakes it", boost).await;
+        let evicted = with(admitted("w", 16, -900_000_000), "Evicted", 0)["status"]["conditions"].clone();
+        fake.patch("workloads", "team-a", "w", &json!({ "status": { "conditions": evicted } }));
+        eventually("the eviction wakes it", || !boost()).await;
+    };
+    // No round comes by the clock while the test waits.
+    tokio::select! {
+        () = watch_into(client(&fake).await, store) => {}
+        () = rounds(boosts, Duration::from_hours(1)) => {}
+        () = looking => {}
+    }
+}
