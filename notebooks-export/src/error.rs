@@ -56,6 +56,8 @@ pub enum RowFault {
     RepeatedColumn { column: String },
     #[error("{found} fields, but the header has {expected}: quote fields that contain commas")]
     Fields { expected: u64, found: u64 },
+    #[error("{0}")]
+    Quote(datasets::read::QuoteFault),
     #[error("not UTF-8 text: save the CSV file as UTF-8")]
     NotText,
     #[error(

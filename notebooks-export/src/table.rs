@@ -30,8 +30,10 @@ impl<const N: usize> Table<N> {
         let opened = File::open(file).map_err(io)?;
         let bytes = opened.metadata().map_err(io)?.len();
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(Lines::new(opened));
-        let header = reader.headers().cloned().map_err(|fault| form_fault(file, 1, fault))?;
-        let row = reader.get_mut().number_from(0);
+        let read = reader.headers().cloned();
+        let (row, end) = (reader.get_mut().number_from(0), reader.position().byte());
+        quoted(reader.get_mut(), end).map_err(|fault| at(file, row, fault))?;
+        let header = read.map_err(|fault| form_fault(file, 1, fault))?;
         let places = places(&header, columns).map_err(|fault| at(file, row, fault))?;
         Ok(Self { file: file.to_owned(), bytes, reader, places })
     }
@@ -44,6 +46,8 @@ impl<const N: usize> Table<N> {
             let start = self.reader.position().byte();
             let outcome = self.reader.read_record(&mut record);
             let row = self.reader.get_mut().number_from(start);
+            let end = self.reader.position().byte();
+            quoted(self.reader.get_mut(), end).map_err(|fault| at(&self.file, row, fault))?;
             match outcome {
                 Ok(true) => take(row, self.places.map(|place| record.get(place).unwrap_or_default()))
                     .map_err(|fault| at(&self.file, row, fault))?,
@@ -58,6 +62,11 @@ impl<const N: usize> Table<N> {
         progress.done();
         Ok(())
     }
+}
+
+/// Refuses quotes that are out of place before a byte.
+fn quoted(lines: &mut Lines<File>, end: u64) -> Result<(), RowFault> {
+    lines.quote_fault(end).map_or(Ok(()), |fault| Err(RowFault::Quote(fault)))
 }
 
 /// A fault with its place.

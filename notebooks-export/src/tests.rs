@@ -192,6 +192,8 @@ fn a_bad_row_of_forecasts_is_refused_with_file_row_and_what_to_do() {
         (",2,earth", ",1,earth", "/f.csv, row 3: target_time is 2024-03-01T01:00:00Z, and step 1 of issue_time"),
         (",V100,a,m,", ",V100,a,,", "row 2: column model is empty: name it"),
         (",V100,a,m,4,1,4,6,8,5", ",V100,a,m,4,1,4,6,8", "row 2: 12 fields, but the header has 13"),
+        (",V100,a,m,4,1,4,6,8,5", ",V100,a,\"m,4,1,4,6,8,5", "row 2: a field spans 4 lines: close its quote"),
+        (",V100,a,m,4,1,4,6,8,5", ",V100,a,m\",4,1,4,6,8,5", "row 2: a quote stands within a field: put quotes around"),
         ("T08:00:00+08:00,2024", "T08:30:00+08:00,2024", "row 2: column issue_time: \"2024-03-01T08:30:00+08:00\""),
     ] {
         let refused = with(from, to);

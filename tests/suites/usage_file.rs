@@ -64,3 +64,34 @@ fn the_name_that_statements_keep_for_idle_capacity_is_no_organization() {
     let expected = "column organization: \"__idle__\" stands for idle capacity in statements: choose another name";
     assert!(ran.code == 3 && ran.stderr.contains(expected), "{ran:?}");
 }
+
+#[test]
+fn quotes_that_are_open_or_stand_within_a_field_are_refused_with_their_row_and_store_nothing() {
+    let (open, within) = ("close its quote", "a quote stands within a field: put quotes around the whole field");
+    let row = |hour: u8, organization: &str| format!("2026-01-05T0{hour}:00:00Z,c,g,{organization},1");
+    for (rows, place, expected) in [
+        // With line ends of one carriage return, too, the rest of the file was one field.
+        ([row(0, "a"), row(1, "\"b"), row(2, "c"), row(3, "d\"")].join("\r"), "row 3", open),
+        (format!("{}\n2026-01-05T01:00:00Z,c,g,b,\"2", row(0, "a")), "row 3", open),
+        ([row(0, "a"), row(1, "b\"x")].join("\n"), "row 3", within),
+        ([row(0, "a"), row(1, "\"b\"x")].join("\n"), "row 3", within),
+    ] {
+        let place_of = Place::new();
+        let ran = place_of.ingest(&rows);
+        let expected = [format!("usage.csv, {place}: "), expected.to_owned()];
+        assert!(ran.code == 3 && expected.iter().all(|part| ran.stderr.contains(part)), "{rows:?}: {ran:?}");
+    }
+    let place = Place::new();
+    let nodes = place.0.path().join("nodes.csv");
+    let header = "node_name,gpu_model,gpu_capacity_num,cpu_num";
+    std::fs::write(&nodes, format!("{header},\"note\nn0,A10,8,64,x\"\nn1,A10,8,64,y\n")).unwrap();
+    let jobs = place.0.path().join("jobs.csv");
+    let columns = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type";
+    std::fs::write(&jobs, format!("{columns}\nj,o,A10,8,8,1,0,7200,HP\n")).unwrap();
+    let [jobs, nodes] = [&jobs, &nodes].map(|file| file.to_str().unwrap());
+    let ran = place.run(&["ingest", "--format", "gfs-jobs", jobs, "--nodes", nodes, "--epoch", "2026-01-05T00:00:00Z"]);
+    assert!(
+        ran.code == 3 && ran.stderr.contains("nodes.csv, row 1: a field spans 2 lines: close its quote"),
+        "{ran:?}"
+    );
+}

@@ -1,9 +1,10 @@
 //! Row numbers as an editor shows them.
 
+use super::quotes::{QuoteFault, Quotes};
 use std::collections::VecDeque;
 use std::io::Read;
 
-/// Passes bytes on and remembers where the lines begin that are not blank.
+/// Passes bytes on and remembers where the lines begin that are not blank, and which quotes are out of place.
 ///
 /// The csv crate counts lines by itself, but one too few where lines end in CR LF, and one too few for each blank line
 /// before a row.
@@ -17,11 +18,34 @@ pub struct Lines<R> {
     after_cr: bool,
     /// Offset of the first byte and number of each line that is not blank, the oldest first.
     starts: VecDeque<(u64, u64)>,
+    quotes: Quotes,
 }
 
 impl<R> Lines<R> {
     pub const fn new(inner: R) -> Self {
-        Self { inner, offset: 0, line: 1, at_start: true, after_cr: false, starts: VecDeque::new() }
+        Self::of(inner, false)
+    }
+
+    /// As [`Self::new`]; lines that begin with # are notes to people, with any quotes.
+    pub const fn with_notes(inner: R) -> Self {
+        Self::of(inner, true)
+    }
+
+    const fn of(inner: R, has_notes: bool) -> Self {
+        Self {
+            inner,
+            offset: 0,
+            line: 1,
+            at_start: true,
+            after_cr: false,
+            starts: VecDeque::new(),
+            quotes: Quotes::new(has_notes),
+        }
+    }
+
+    /// The gravest fault of the quotes before a byte; those before it are forgotten.
+    pub fn quote_fault(&mut self, byte: u64) -> Option<QuoteFault> {
+        self.quotes.take(byte)
     }
 
     /// The number of the first line that is not blank, at or after a byte; those before it are forgotten.
@@ -34,6 +58,7 @@ impl<R> Lines<R> {
 
     fn look_at(&mut self, bytes: &[u8]) {
         for byte in bytes {
+            self.quotes.follow(*byte, self.offset);
             match byte {
                 // The second half of one line end.
                 b'\n' if self.after_cr => {}
@@ -57,6 +82,9 @@ impl<R: Read> Read for Lines<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.look_at(&buffer[..count]);
+        if count == 0 && !buffer.is_empty() {
+            self.quotes.end();
+        }
         Ok(count)
     }
 }

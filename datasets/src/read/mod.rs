@@ -18,6 +18,7 @@ mod options;
 mod phases;
 mod philly;
 mod power;
+mod quotes;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub use philly::{
     LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_deadlines, philly_models, philly_tasks,
 };
 pub use power::{PowerRow, Powered, power};
+pub use quotes::QuoteFault;
 pub use usage::{RowSink, each_usage, usage};
 pub use zero_hours::ZeroHours;
 
@@ -113,8 +115,8 @@ pub enum RowFault {
     TenantsTogether { gpus: f64 },
     #[error("{0}")]
     Task(TaskError),
-    #[error("a field spans {lines} lines: close its quote")]
-    OpenQuote { lines: usize },
+    #[error("{0}")]
+    Quote(QuoteFault),
     #[error("column {column}: {text} {unit} after the epoch lie beyond the years of the calendar")]
     BeyondCalendar { column: String, text: String, unit: &'static str },
     #[error(

@@ -1,7 +1,7 @@
 //! A CSV file as rows of named fields, each with its row number as an editor shows it.
 
 use super::lines::Lines;
-use super::{ReadError, ReadOptions, RowFault, SkippedRow};
+use super::{QuoteFault, ReadError, ReadOptions, RowFault, SkippedRow};
 use csv::{ErrorKind, StringRecord};
 use std::fs::File;
 use std::io::Read;
@@ -33,7 +33,7 @@ impl Table {
 
     /// As [`Self::open`], of what was opened already; `file` names it in errors.
     pub fn of(file: &Path, source: Box<dyn Read>, columns: &[&'static str], extra: Extra) -> Result<Self, ReadError> {
-        Self::built(file, source, columns, extra, &mut csv::ReaderBuilder::new())
+        Self::built(file, Lines::new(source), columns, extra, &mut csv::ReaderBuilder::new())
     }
 
     /// As [`Self::open`] with these columns alone, and lines that begin with # are notes to people.
@@ -41,21 +41,25 @@ impl Table {
         let io = |source| ReadError::Io { file: file.to_owned(), source };
         let opened = File::open(file).map_err(io)?;
         let notes = &mut csv::ReaderBuilder::new();
-        Self::built(file, Box::new(opened), columns, Extra::Refused, notes.comment(Some(b'#')))
+        let lines: Lines<Box<dyn Read>> = Lines::with_notes(Box::new(opened));
+        Self::built(file, lines, columns, Extra::Refused, notes.comment(Some(b'#')))
     }
 
     fn built(
         file: &Path,
-        source: Box<dyn Read>,
+        source: Lines<Box<dyn Read>>,
         columns: &[&'static str],
         extra: Extra,
         builder: &mut csv::ReaderBuilder,
     ) -> Result<Self, ReadError> {
-        let mut reader = builder.trim(csv::Trim::All).from_reader(Lines::new(source));
-        let header = match reader.headers() {
-            Ok(header) => header.iter().map(str::to_owned).collect::<Vec<_>>(),
-            Err(fault) => return Err(form_error(file, 1, &fault)),
-        };
+        let mut reader = builder.trim(csv::Trim::All).from_reader(source);
+        let read = reader.headers().map(|header| header.iter().map(str::to_owned).collect::<Vec<_>>());
+        let end = reader.position().byte();
+        if let Some(fault) = reader.get_mut().quote_fault(end) {
+            let row = reader.get_mut().number_from(0);
+            return Err(ReadError::Row { file: file.to_owned(), row, fault: RowFault::Quote(fault) });
+        }
+        let header = read.map_err(|fault| form_error(file, 1, &fault))?;
         check_header(file, &header, columns, extra)?;
         Ok(Self { file: file.to_owned(), reader, header })
     }
@@ -96,14 +100,15 @@ impl Table {
             let start = self.reader.position().byte();
             let read = self.reader.read_record(&mut record);
             let row = self.reader.get_mut().number_from(start);
-            if record.iter().any(|field| field.contains('\n')) {
+            let end = self.reader.position().byte();
+            let quote = self.reader.get_mut().quote_fault(end);
+            if let Some(open @ QuoteFault::Open { .. }) = quote {
                 // Left out as one bad row it would take the good ones along that it has swallowed.
-                let lines = 1 + record.iter().map(|field| field.matches('\n').count()).sum::<usize>();
-                let fault = RowFault::OpenQuote { lines };
-                return Err(ReadError::Row { file: self.file.clone(), row, fault });
+                return Err(ReadError::Row { file: self.file.clone(), row, fault: RowFault::Quote(open) });
             }
             let outcome = match read {
                 Ok(false) => return Ok(rows),
+                _ if quote.is_some() => Err(RowFault::Quote(QuoteFault::Within)),
                 Ok(true) => take(&Row { record: &record, header: &self.header, number: row }),
                 Err(fault) => match form_error(&self.file, row, &fault) {
                     ReadError::Row { fault, .. } => Err(fault),
