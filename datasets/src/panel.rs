@@ -1,11 +1,13 @@
 //! One cluster's history on the hour grid, with its gaps marked.
 
 mod parts;
+mod series;
 
 use crate::calendar::{Calendar, HourFeatures};
+pub use series::{Falls, Series};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use vocab::{ClusterName, HorizonHours, HourStart, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, HorizonHours, HourDemand, HourStart, PoolId, SeriesId, UsageRow};
 
 /// Why rows do not make a panel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,69 +20,6 @@ pub enum PanelError {
     Twice { series: SeriesId, hour: HourStart },
     #[error("hour {hour} lies outside the panel ({start} and {hours} h on)")]
     OutsidePanel { hour: HourStart, start: HourStart, hours: usize },
-}
-
-/// One series, hour by hour. Gaps are filled forward from the last measured hour, which uses the past only; before the
-/// first measured hour the fill is zero.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    id: SeriesId,
-    demand_gpus: Vec<f64>,
-    measured: Vec<bool>,
-    first_measured: Option<usize>,
-}
-
-impl Series {
-    /// Id of the series.
-    #[must_use]
-    pub const fn id(&self) -> &SeriesId {
-        &self.id
-    }
-
-    /// GPUs in each hour of the panel, gaps filled.
-    #[must_use]
-    pub fn demand_gpus(&self) -> &[f64] {
-        &self.demand_gpus
-    }
-
-    /// Whether each hour was measured: it has a row, be it of zero.
-    #[must_use]
-    pub fn measured(&self) -> &[bool] {
-        &self.measured
-    }
-
-    /// Index of the first measured hour.
-    #[must_use]
-    pub const fn first_measured(&self) -> Option<usize> {
-        self.first_measured
-    }
-
-    fn empty(id: SeriesId, hours: usize) -> Self {
-        Self { id, demand_gpus: vec![0.0; hours], measured: vec![false; hours], first_measured: None }
-    }
-
-    /// Adds an hour, which continues the one before it where it has no row.
-    fn push(&mut self, demand_gpus: Option<f64>) {
-        if demand_gpus.is_some() {
-            self.first_measured.get_or_insert(self.demand_gpus.len());
-        }
-        let before = self.demand_gpus.last().copied().filter(|_| self.first_measured.is_some());
-        self.demand_gpus.push(demand_gpus.or(before).unwrap_or(0.0));
-        self.measured.push(demand_gpus.is_some());
-    }
-
-    /// Fills the gaps forward.
-    fn seal(&mut self) {
-        self.first_measured = self.measured.iter().position(|&measured| measured);
-        let mut last = 0.0;
-        for (demand_gpus, measured) in self.demand_gpus.iter_mut().zip(&self.measured) {
-            if *measured {
-                last = *demand_gpus;
-            } else {
-                *demand_gpus = last;
-            }
-        }
-    }
 }
 
 /// The series of one cluster over the same hours, with the calendar of each hour.
@@ -192,7 +131,7 @@ impl Panel {
     ///
     /// # Errors
     /// A series belongs to another cluster.
-    pub fn push_hour(&mut self, demand: &[(SeriesId, f64)]) -> Result<(), PanelError> {
+    pub fn push_hour(&mut self, demand: &[(SeriesId, HourDemand)]) -> Result<(), PanelError> {
         let other = demand.iter().find(|(id, _)| id.pool.cluster != self.cluster);
         if let Some((series, _)) = other.cloned() {
             return Err(PanelError::OtherCluster { series, cluster: self.cluster.clone() });
@@ -255,7 +194,7 @@ impl PanelBuilder {
         };
         let mut builder = Self::new(cluster, calendar, first, last.plus_hours(1));
         for row in rows {
-            builder.push(&row.series, row.hour, row.demand.as_gpus())?;
+            builder.push_demand(&row.series, row.hour, row.hour_demand())?;
         }
         builder.finish()
     }
@@ -279,6 +218,19 @@ impl PanelBuilder {
         Ok(())
     }
 
+    /// As [`push`](Self::push), with what is known of the end of the hour.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_demand(&mut self, id: &SeriesId, hour: HourStart, demand: HourDemand) -> Result<(), PanelError> {
+        self.push(id, hour, demand.peak.as_gpus())?;
+        let (index, fallen_gpus) = (hour.hours_since(self.start), demand.fallen_gpus());
+        if let (Some(series), Ok(index)) = (self.series.get_mut(id), usize::try_from(index)) {
+            series.falls_by(index, fallen_gpus);
+        }
+        Ok(())
+    }
+
     fn add_series(&mut self, id: &SeriesId) -> Result<(), PanelError> {
         if id.pool.cluster != self.cluster {
             return Err(PanelError::OtherCluster { series: id.clone(), cluster: self.cluster.clone() });
@@ -287,11 +239,18 @@ impl PanelBuilder {
         Ok(())
     }
 
-    /// Adds a whole series: GPUs of each hour of the range, and whether it was measured. What unmeasured hours hold is not read.
+    /// Adds a whole series: GPUs of each hour of the range, whether it was measured, and where it fell below its peak. What unmeasured
+    /// hours hold is not read.
     ///
     /// # Errors
     /// The series belongs to another cluster, is there already, or has another number of hours.
-    pub fn push_series(&mut self, id: SeriesId, demand_gpus: Vec<f64>, measured: Vec<bool>) -> Result<(), PanelError> {
+    pub fn push_series(
+        &mut self,
+        id: SeriesId,
+        demand_gpus: Vec<f64>,
+        measured: Vec<bool>,
+        falls: Falls,
+    ) -> Result<(), PanelError> {
         if demand_gpus.len() != self.hours || measured.len() != self.hours {
             let hour = self.start.plus_hours(demand_gpus.len().max(measured.len()) as i64);
             return Err(PanelError::OutsidePanel { hour, start: self.start, hours: self.hours });
@@ -300,7 +259,7 @@ impl PanelBuilder {
             return Err(PanelError::Twice { series: id, hour: self.start });
         }
         self.add_series(&id)?;
-        self.series.insert(id.clone(), Series { id, demand_gpus, measured, first_measured: None });
+        self.series.insert(id.clone(), Series { id, demand_gpus, measured, first_measured: None, falls });
         Ok(())
     }
 
@@ -351,7 +310,7 @@ fn recording_gaps(series: &[Series], hours: usize) -> Vec<bool> {
 }
 
 /// Adds an hour to series of `hours` hours, in their order. New ones are sorted in once, for any number of them.
-fn push_rows(series: &mut Vec<Series>, mut rows: Vec<&(SeriesId, f64)>, hours: usize) {
+fn push_rows(series: &mut Vec<Series>, mut rows: Vec<&(SeriesId, HourDemand)>, hours: usize) {
     rows.sort_by(|a, b| a.0.cmp(&b.0));
     rows.dedup_by(|a, b| a.0 == b.0);
     let known = series.len();
@@ -366,7 +325,7 @@ fn push_rows(series: &mut Vec<Series>, mut rows: Vec<&(SeriesId, f64)>, hours: u
     let mut rows = rows.into_iter().peekable();
     for one in series {
         let row = rows.next_if(|(id, _)| *id == one.id);
-        one.push(row.map(|(_, demand_gpus)| *demand_gpus));
+        one.push(row.map(|(_, demand)| *demand));
     }
 }
 

@@ -4,25 +4,29 @@
 //! series that stand beside each other. So rows by hour and rows by series cost about the same, and memory holds no more than the
 //! waiting rows and the places of blocks.
 
+mod fault;
+
+pub use fault::SpoolError;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use vocab::{AmountError, HourStart, MilliGpus, SeriesId};
+use vocab::{AmountError, HourDemand, HourStart, MilliGpus, SeriesId};
 
 /// Hours of a block.
 const BLOCK_HOURS: usize = 128;
-/// Of an hour: thousandths of a GPU plus one (zero is a gap), and where its row stands.
-const CELL_BYTES: usize = 16;
+/// Of an hour, in thousandths of a GPU plus one, peak (zero is a gap) and end (zero is not known), and where its row stands.
+const CELL_WORDS: usize = 3;
+const CELL_BYTES: usize = CELL_WORDS * 8;
 const BLOCK_BYTES: usize = BLOCK_HOURS * CELL_BYTES;
-/// Rows that wait in memory: 50 MB.
+/// Rows that wait in memory: 70 MB.
 const ROWS_WAITING: usize = 1 << 21;
 const HOUR_S: i64 = 3_600;
 /// Bits of a row's number; those above number the file.
 const ROW_BITS: u32 = 44;
 
 /// Demand of the hours of one series, a gap where there is no row.
-type Block = Vec<Option<MilliGpus>>;
+type Block = Vec<Option<HourDemand>>;
 
 /// Where a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,28 +60,12 @@ pub struct Conflict {
     pub second: (RowPlace, MilliGpus),
 }
 
-/// Why rows could not be kept.
-#[derive(Debug, thiserror::Error)]
-pub enum SpoolError {
-    /// The disk did not take or give them.
-    #[error("a temporary file in {}: {source}; name a folder with room in TMPDIR", folder.display())]
-    Io {
-        /// Folder of the file.
-        folder: PathBuf,
-        /// The fault.
-        source: std::io::Error,
-    },
-    /// The value that was read back is no amount.
-    #[error("a temporary file holds what was not written to it: {0}")]
-    Amount(#[from] AmountError),
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     series: u32,
     /// Since 1970.
     hour: u32,
-    milli: u64,
+    demand: HourDemand,
     place: u64,
 }
 
@@ -148,9 +136,9 @@ impl Spool {
     ///
     /// # Errors
     /// The disk is full.
-    pub fn add(&mut self, series: u32, hour: HourStart, demand: MilliGpus, place: RowPlace) -> Result<(), SpoolError> {
+    pub fn add(&mut self, series: u32, hour: HourStart, demand: HourDemand, place: RowPlace) -> Result<(), SpoolError> {
         let hour = (hour.unix_s() / HOUR_S) as u32;
-        self.waiting.push(Waiting { series, hour, milli: demand.milli(), place: place.packed() });
+        self.waiting.push(Waiting { series, hour, demand, place: place.packed() });
         if self.waiting.len() >= self.waiting_most { self.settle() } else { Ok(()) }
     }
 
@@ -193,20 +181,24 @@ impl Spool {
     /// Puts a row into its block.
     fn put(&mut self, row: &Waiting, bytes: &mut [u8; BLOCK_BYTES]) -> Result<(), SpoolError> {
         let cells = bytes.as_chunks_mut::<8>().0;
-        let cell = 2 * (row.hour as usize % BLOCK_HOURS);
-        let known = u64::from_le_bytes(cells[cell]);
-        if known == row.milli + 1 {
-            self.equal_duplicates += 1;
-        } else if known > 0 {
-            let at = |place: u64, milli: u64| {
-                Ok::<_, SpoolError>((RowPlace::unpacked(place), MilliGpus::from_milli(milli)?))
-            };
-            let (one, other) = (at(u64::from_le_bytes(cells[cell + 1]), known - 1)?, at(row.place, row.milli)?);
-            let (series, hour) = (self.ids[row.series as usize].clone(), hour_of(row.hour));
-            self.conflicts.push(Conflict { series, hour, first: one, second: other });
+        let first = CELL_WORDS * (row.hour as usize % BLOCK_HOURS);
+        let cell = &mut cells[first..first + CELL_WORDS];
+        if let Some(known) = demand_of(cell)? {
+            match known.joined(row.demand) {
+                Ok(both) => {
+                    self.equal_duplicates += 1;
+                    put_demand(both, cell);
+                }
+                Err([one, other]) => {
+                    let of_cell = RowPlace::unpacked(u64::from_le_bytes(cell[CELL_WORDS - 1]));
+                    let (series, hour) = (self.ids[row.series as usize].clone(), hour_of(row.hour));
+                    let (first, second) = ((of_cell, one), (RowPlace::unpacked(row.place), other));
+                    self.conflicts.push(Conflict { series, hour, first, second });
+                }
+            }
         } else {
-            cells[cell] = (row.milli + 1).to_le_bytes();
-            cells[cell + 1] = row.place.to_le_bytes();
+            put_demand(row.demand, cell);
+            cell[CELL_WORDS - 1] = row.place.to_le_bytes();
             let of_series = &mut self.series[row.series as usize];
             of_series.rows += 1;
             let (first, last) = of_series.span.unwrap_or((row.hour, row.hour));
@@ -246,12 +238,28 @@ impl Spool {
     }
 }
 
+/// The demand in a cell; `None` in a gap.
+fn demand_of(cell: &[[u8; 8]]) -> Result<Option<HourDemand>, AmountError> {
+    let amount = |word: usize| match u64::from_le_bytes(cell[word]) {
+        0 => Ok(None),
+        stored => MilliGpus::from_milli(stored - 1).map(Some),
+    };
+    let at_end = amount(1)?;
+    Ok(amount(0)?.map(|peak| HourDemand { peak, at_end }))
+}
+
+fn put_demand(demand: HourDemand, cell: &mut [[u8; 8]]) {
+    let stored = |amount: Option<MilliGpus>| amount.map_or(0, |amount| amount.milli() + 1).to_le_bytes();
+    cell[0] = stored(Some(demand.peak));
+    cell[1] = stored(demand.at_end);
+}
+
 fn hour_of(hour: u32) -> HourStart {
     HourStart::from_unix_s(i64::from(hour) * HOUR_S).expect("it was an hour")
 }
 
 /// Receives the rows of a series.
-pub type SeriesSink<'a> = &'a mut dyn FnMut(&SeriesId, HourStart, MilliGpus);
+pub type SeriesSink<'a> = &'a mut dyn FnMut(&SeriesId, HourStart, HourDemand);
 
 /// Rows in order.
 #[derive(Debug)]
@@ -341,19 +349,15 @@ impl Spooled {
     }
 
     /// The amounts of a block.
-    fn amounts(&self, block: u32) -> Result<Vec<Option<MilliGpus>>, SpoolError> {
+    fn amounts(&self, block: u32) -> Result<Block, SpoolError> {
         let mut bytes = [0; BLOCK_BYTES];
         self.spool.read(block, &mut bytes)?;
-        let amount = |cell: &[u8; 8]| match u64::from_le_bytes(*cell) {
-            0 => Ok(None),
-            stored => Ok(Some(MilliGpus::from_milli(stored - 1)?)),
-        };
-        bytes.as_chunks::<8>().0.iter().step_by(2).map(amount).collect()
+        bytes.as_chunks::<8>().0.chunks(CELL_WORDS).map(|cell| Ok(demand_of(cell)?)).collect()
     }
 }
 
 /// The rows of one hour, by series.
-pub type HourRows<'a> = (HourStart, Vec<(&'a SeriesId, MilliGpus)>);
+pub type HourRows<'a> = (HourStart, Vec<(&'a SeriesId, HourDemand)>);
 
 /// Rows hour by hour. Holds one block of each series.
 #[derive(Debug)]
@@ -361,7 +365,7 @@ pub struct Hours<'a> {
     spooled: &'a Spooled,
     runs: std::vec::IntoIter<u32>,
     run: u32,
-    of_run: Vec<(&'a SeriesId, Vec<Option<MilliGpus>>)>,
+    of_run: Vec<(&'a SeriesId, Block)>,
     /// Of the next hour in its run.
     place: usize,
 }

@@ -18,7 +18,7 @@ pub enum SweepError {
 /// Changes of demand in thousandths of a GPU, summed by second.
 type Steps = BTreeMap<i64, i64>;
 
-/// Hourly HP demand (running + pending, peak within the hour) of each organization and, as `*`, of each pool.
+/// Hourly HP demand (running + pending, peak within the hour and level at its end) of each organization and, as `*`, of each pool.
 ///
 /// A task counts from its submission until it has run for its duration, as if it never waited: the trace holds no more.
 /// The last hour is that of the last submission of any task; later hours would show tasks ending and none arriving.
@@ -109,10 +109,13 @@ fn sweep(
             level_milli += change;
             peak_milli = peak_milli.max(level_milli);
         }
-        let demand =
-            u64::try_from(peak_milli).ok().and_then(|milli| MilliGpus::stated(MilliGpus::from_milli(milli)).ok());
-        let demand = demand.ok_or_else(|| SweepError::TooLarge { series: series.clone(), at: hour.instant() })?;
-        rows.push(UsageRow { series: series.clone(), hour, demand });
+        let amount = |milli: i64| {
+            let stated =
+                u64::try_from(milli).ok().and_then(|milli| MilliGpus::stated(MilliGpus::from_milli(milli)).ok());
+            stated.ok_or_else(|| SweepError::TooLarge { series: series.clone(), at: hour.instant() })
+        };
+        let (demand, at_end) = (amount(peak_milli)?, Some(amount(level_milli)?));
+        rows.push(UsageRow { series: series.clone(), hour, demand, at_end });
     }
     Ok(())
 }
@@ -160,6 +163,20 @@ mod tests {
     fn the_peak_of_the_pool_is_less_than_the_sum_of_peaks_when_they_come_apart() {
         let tasks = [task("a", TaskClass::Hp, 0, 600, 4_000, 1), task("b", TaskClass::Hp, 600, 600, 3_000, 1)];
         assert_eq!(demand(&tasks, "*"), ["4.000"], "one ends in the second in which the other begins");
+    }
+
+    #[test]
+    fn the_end_of_an_hour_is_what_is_left_at_its_last_second() {
+        let tasks = [
+            task("a", TaskClass::Hp, 600, 600, 4_000, 1),
+            task("a", TaskClass::Hp, 900, 2_700, 2_000, 1),
+            task("a", TaskClass::Hp, 1_000, 2_601, 1_000, 1),
+            task("a", TaskClass::Hp, 7_199, 10, 500, 1),
+        ];
+        let rows = hourly_hp_demand(&ClusterName::parse("gfs").unwrap(), &tasks).unwrap();
+        let milli = |row: &UsageRow| [row.demand, row.at_end.unwrap()].map(MilliGpus::milli);
+        let expected = [[7_000, 3_000], [1_000, 500]];
+        assert_eq!(rows.iter().map(milli).collect::<Vec<_>>(), [expected, expected].concat(), "the pool's and a's");
     }
 
     #[test]

@@ -89,6 +89,7 @@ mod tests {
             series: SeriesId { pool: pool.clone(), organization: Organization::parse(&name).unwrap() },
             hour: HourStart::from_unix_s(0).unwrap(),
             demand: MilliGpus::from_gpus(1),
+            at_end: None,
         };
         names.map(|name| row(format!("o{name}"))).chain([row("*".to_owned())]).collect()
     }

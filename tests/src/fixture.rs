@@ -4,8 +4,8 @@ use chrono::NaiveDateTime;
 use std::fmt::Write;
 use store::{Cluster, OutcomeId, Store};
 use vocab::{
-    CapacityRow, ClusterName, EventId, HorizonHours, HourStart, MilliGpus, Organization, Outcome, OutcomeKind, PoolId,
-    SeriesId, UnixSeconds, UsageRow,
+    CapacityRow, ClusterName, EventId, HorizonHours, HourDemand, HourStart, MilliGpus, Organization, Outcome,
+    OutcomeKind, PoolId, SeriesId, UnixSeconds, UsageRow,
 };
 
 /// # Panics
@@ -57,16 +57,15 @@ pub fn hours(hours: u64) -> HorizonHours {
     HorizonHours::new(hours).expect("1 to 168 hours")
 }
 
-/// Lines of `CLUSTER:GPU_MODEL:ORGANIZATION HOUR GPUS`.
+/// Lines of `CLUSTER:GPU_MODEL:ORGANIZATION HOUR GPUS`; `5>3` GPUs fell to 3 by the end of the hour.
 ///
 /// # Panics
 /// A line is not that.
 #[must_use]
 pub fn usage(text: &str) -> Vec<UsageRow> {
-    let row = |[series, hour, demand]: [&str; 3]| UsageRow {
-        series: self::series(series),
-        hour: self::hour(hour),
-        demand: gpus(demand),
+    let row = |[series, hour, demand]: [&str; 3]| {
+        let (peak, at_end) = demand.split_once('>').map_or((demand, None), |(peak, at_end)| (peak, Some(gpus(at_end))));
+        HourDemand { peak: gpus(peak), at_end }.row(self::series(series), self::hour(hour))
     };
     lines(text).map(row).collect()
 }
@@ -126,9 +125,10 @@ pub async fn put_clusters(store: &dyn Store, names: &[&str]) {
 /// The store refuses.
 pub async fn loaded(store: &dyn Store, name: &str, from: &str, to: &str) -> String {
     let mut text = String::new();
-    let mut line = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
-        let hour = hour.to_string();
-        writeln!(text, "{series} {} {demand}", &hour[..13]).expect("a String takes any text");
+    let mut line = |series: &SeriesId, hour: HourStart, demand: HourDemand| {
+        let fallen = demand.at_end.filter(|at_end| *at_end != demand.peak);
+        let (hour, at_end) = (hour.to_string(), fallen.map(|at_end| format!(">{at_end}")).unwrap_or_default());
+        writeln!(text, "{series} {} {}{at_end}", &hour[..13], demand.peak).expect("a String takes any text");
     };
     store.load_usage(&cluster(name), hour(from), hour(to), &mut line).await.expect("usage is loaded");
     text

@@ -21,7 +21,7 @@ use std::time::Duration;
 use store::{NewRun, RunFacts, RunId, Store, StoreError};
 use tokio::sync::Mutex;
 use tower::ServiceExt;
-use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart, MilliGpus, SeriesId, UnixSeconds};
+use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourDemand, HourStart, SeriesId, UnixSeconds};
 
 /// Wall and monotonic time, which only the test moves.
 #[derive(Clone)]
@@ -265,8 +265,8 @@ pub async fn panel(store: &dyn Store, cluster: &ClusterName, until: HourStart) -
     let calendar = datasets::Calendar::parse(&stored.time_zone, &stored.calendar).expect("a calendar");
     let (first, _) = store.usage_range(cluster).await.expect("the database answers").expect("there is usage");
     let mut builder = PanelBuilder::new(cluster.clone(), calendar, first, until);
-    let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
-        builder.push(series, hour, demand.as_gpus()).expect("rows fit the panel");
+    let sink = &mut |series: &SeriesId, hour: HourStart, demand: HourDemand| {
+        builder.push_demand(series, hour, demand).expect("rows fit the panel");
     };
     store.load_usage(cluster, first, until, sink).await.expect("usage is loaded");
     builder.finish().expect("there is usage")

@@ -43,6 +43,23 @@ fn an_export_has_the_hours_that_the_pools_own_peak_alone_has() {
 }
 
 #[test]
+fn the_end_of_an_hour_comes_out_as_it_went_in_and_has_a_column_where_it_is_known() {
+    let place = Place::new();
+    let rows = "2026-01-05T00:00:00Z,c,g,o,4\n";
+    let _ = place.ingest(rows).ok();
+    assert_eq!(place.run(&["export", "--out", "-"]).ok().stdout, format!("{HEADER}{rows}"));
+    let header = HEADER.replace("demand_gpus", "demand_gpus,demand_at_end_gpus");
+    let known = format!("{header}2026-01-05T00:00:00Z,c,g,o,4,1.5\n2026-01-05T01:00:00Z,c,g,o,5,\n");
+    let file = place.0.path().join("ends.csv");
+    std::fs::write(&file, &known).unwrap();
+    let again = ["ingest", "--format", "usage", file.to_str().unwrap()];
+    let _ = place.run(&again).ok();
+    assert_eq!(place.run(&["export", "--out", "-"]).ok().stdout, known);
+    let _ = place.ingest(rows).ok();
+    assert_eq!(place.run(&["export", "--out", "-"]).ok().stdout, known, "it stays known");
+}
+
+#[test]
 fn a_fraction_of_a_second_is_refused_as_it_was_written() {
     let place = Place::new();
     for hour in ["2026-01-05T00:00:00.999Z", "2026-01-05T01:00:00.000001+01:00"] {

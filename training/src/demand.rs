@@ -162,6 +162,9 @@ mod tests {
                 series: id.clone(),
                 hour: start.plus_hours(hour as i64),
                 demand: MilliGpus::from_milli((hour % 24) * 1_500 * place as u64).unwrap(),
+                at_end: hour
+                    .is_multiple_of(3)
+                    .then(|| MilliGpus::from_milli((hour % 24) * 700 * place as u64).unwrap()),
             })
         };
         series.into_iter().enumerate().flat_map(of).collect()

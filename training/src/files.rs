@@ -47,7 +47,7 @@ mod parquet {
             let mut full = None;
             let take = &mut |row: &UsageRow, place: RowPlace| {
                 let number = usage.number(&row.series);
-                usage.add(number, row.hour, row.demand, place).map_err(|fault| {
+                usage.add(number, row.hour, row.hour_demand(), place).map_err(|fault| {
                     full = Some(fault);
                     String::new()
                 })

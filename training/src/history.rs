@@ -6,7 +6,7 @@ use crate::usage::Usage;
 use datasets::{Calendar, CalendarChoice, Panel, PanelBuilder, Series};
 use sha2::{Digest, Sha256};
 use store::{Cluster, Store};
-use vocab::{ClusterName, HorizonHours, HourStart, MilliGpus, SeriesId};
+use vocab::{ClusterName, HorizonHours, HourDemand, HourStart, SeriesId};
 
 /// Below this `--lookback auto` looks back a week, from it on four.
 const LONG_HISTORY_HOURS: usize = 60 * 24;
@@ -52,8 +52,8 @@ pub async fn load_from(
     let [first, end] = range(usage, cluster, until).await?;
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, first, end);
     let mut fault = None;
-    let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
-        if let Err(refused) = builder.push(series, hour, demand.as_gpus()) {
+    let sink = &mut |series: &SeriesId, hour: HourStart, demand: HourDemand| {
+        if let Err(refused) = builder.push_demand(series, hour, demand) {
             fault.get_or_insert(refused);
         }
     };
@@ -99,7 +99,7 @@ pub fn uncovered(panel: &Panel, horizon: HorizonHours) -> Option<String> {
     Some(format!("cluster {}: {}", panel.cluster(), panel.calendar().uncovered(panel.start(), last)?))
 }
 
-/// SHA-256 of what a training sees: series, hours, values, gaps.
+/// SHA-256 of what a training sees: series, hours, values, gaps, and ends of hours below their peaks.
 #[must_use]
 pub fn sha256(panel: &Panel, until: HourStart) -> [u8; 32] {
     let mut hash = Sha256::new();
@@ -117,6 +117,10 @@ pub(crate) fn digest(series: &Series, hours: usize, hash: &mut Sha256) {
     for (demand, measured) in series.demand_gpus()[..hours].iter().zip(series.measured()) {
         hash.update(demand.to_le_bytes());
         hash.update([u8::from(*measured)]);
+    }
+    for (hour, fallen_gpus) in series.falls().iter().filter(|(hour, _)| (*hour as usize) < hours) {
+        hash.update(hour.to_le_bytes());
+        hash.update(fallen_gpus.to_le_bytes());
     }
 }
 

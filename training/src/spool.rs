@@ -2,18 +2,21 @@
 
 use crate::error::TrainingError;
 use crate::usage::Usage;
-use datasets::{Calendar, Panel, PanelBuilder};
+use datasets::{Calendar, Falls, Panel, PanelBuilder};
 use forecaster::{History, HistoryFault};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
 use store::Cluster;
-use vocab::{ClusterName, HourStart, MilliGpus, PoolId, SeriesId};
+use vocab::{ClusterName, HourDemand, HourStart, MilliGpus, PoolId, SeriesId};
 
 /// An hour of a series: thousandths of a GPU plus one; zero is a gap.
-const BYTES_PER_HOUR: usize = 8;
+const BYTES_PER_PEAK: usize = 8;
 const GAP: u64 = 0;
+/// After all peaks of a series: how far each hour had fallen by its end, in GPUs.
+const BYTES_PER_FALL: usize = 4;
+const BYTES_PER_HOUR: usize = BYTES_PER_PEAK + BYTES_PER_FALL;
 
 /// The demand of a cluster in a file without a name: it is gone with the program, however that ends.
 #[derive(Debug)]
@@ -33,30 +36,32 @@ struct Writing {
     start: HourStart,
     hours: usize,
     ids: Vec<SeriesId>,
-    one: Vec<u64>,
+    one: Vec<(u64, f32)>,
+    bytes: Vec<u8>,
     to: BufWriter<File>,
     fault: Option<std::io::Error>,
 }
 
 impl Writing {
-    fn row(&mut self, series: &SeriesId, hour: HourStart, demand: MilliGpus) {
+    fn row(&mut self, series: &SeriesId, hour: HourStart, demand: HourDemand) {
         if self.ids.last() != Some(series) {
             self.flush();
             self.ids.push(series.clone());
-            self.one = vec![GAP; self.hours];
+            self.one = vec![(GAP, 0.0); self.hours];
         }
         let place = usize::try_from(hour.hours_since(self.start)).ok();
         if let Some(slot) = place.and_then(|place| self.one.get_mut(place)) {
-            *slot = demand.milli() + 1;
+            *slot = (demand.peak.milli() + 1, demand.fallen_gpus() as f32);
         }
     }
 
     fn flush(&mut self) {
-        for hour in &self.one {
-            if let Err(fault) = self.to.write_all(&hour.to_le_bytes()) {
-                self.fault.get_or_insert(fault);
-                return;
-            }
+        let peaks = self.one.iter().flat_map(|(peak, _)| peak.to_le_bytes());
+        let falls = self.one.iter().flat_map(|(_, fallen_gpus)| fallen_gpus.to_le_bytes());
+        self.bytes.clear();
+        self.bytes.extend(peaks.chain(falls));
+        if let Err(fault) = self.to.write_all(&self.bytes) {
+            self.fault.get_or_insert(fault);
         }
     }
 }
@@ -78,9 +83,16 @@ impl Spool {
         let of_disk = |fault: std::io::Error| TrainingError::Spool { folder: folder.clone(), why: fault.to_string() };
         let file = tempfile::tempfile_in(&folder).map_err(of_disk)?;
         let hours = usize::try_from(end.hours_since(start)).unwrap_or(0);
-        let mut writing =
-            Writing { start, hours, ids: Vec::new(), one: Vec::new(), to: BufWriter::new(file), fault: None };
-        let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| writing.row(series, hour, demand);
+        let mut writing = Writing {
+            start,
+            hours,
+            ids: Vec::new(),
+            one: Vec::new(),
+            bytes: Vec::new(),
+            to: BufWriter::new(file),
+            fault: None,
+        };
+        let sink = &mut |series: &SeriesId, hour: HourStart, demand: HourDemand| writing.row(series, hour, demand);
         usage.load(&cluster.name, [start, end], sink).await?;
         writing.flush();
         let Writing { ids, to, fault, .. } = writing;
@@ -140,11 +152,14 @@ impl Spool {
         let mut bytes = vec![0; self.hours * BYTES_PER_HOUR];
         for id in ids {
             from.read_exact(&mut bytes)?;
-            let hours = || bytes.as_chunks().0.iter().map(|hour| u64::from_le_bytes(*hour));
+            let (peaks, falls) = bytes.split_at(self.hours * BYTES_PER_PEAK);
+            let hours = || peaks.as_chunks().0.iter().map(|hour| u64::from_le_bytes(*hour));
             let gpus =
                 hours().map(|hour| MilliGpus::from_milli(hour.saturating_sub(1)).map_or(0.0, MilliGpus::as_gpus));
             let (demand_gpus, measured) = (gpus.collect(), hours().map(|hour| hour != GAP).collect());
-            builder.push_series(id.clone(), demand_gpus, measured).map_err(std::io::Error::other)?;
+            let falls = falls.as_chunks().0.iter().map(|fall| f32::from_le_bytes(*fall));
+            let falls: Falls = (0..).zip(falls).filter(|(_, fallen_gpus)| *fallen_gpus > 0.0).collect();
+            builder.push_series(id.clone(), demand_gpus, measured, falls).map_err(std::io::Error::other)?;
         }
         builder.finish_measured().map_err(std::io::Error::other)
     }

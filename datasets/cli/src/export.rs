@@ -6,7 +6,7 @@ use crate::panel;
 use command_line::{OutputFile, is_stdout, print_notice};
 use std::io::Write;
 use std::path::Path;
-use vocab::{HourStart, MilliGpus, SeriesId};
+use vocab::{HourDemand, HourStart, SeriesId};
 
 pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliError> {
     if json && is_stdout(&what.out) {
@@ -16,14 +16,18 @@ pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliErr
     let chosen = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?;
     let out = OutputFile::create(&what.out).map_err(|source| write_fault(&what.out, source))?;
     let mut writer = csv::Writer::from_writer(out);
-    let mut outcome = write_header(&mut writer);
+    let mut with_ends = false;
+    for cluster in &chosen {
+        with_ends = with_ends || store.knows_ends(&cluster.name).await?;
+    }
+    let mut outcome = write_header(&mut writer, with_ends);
     let mut rows = 0_u64;
     for cluster in chosen {
         let Some((first, last)) = store.measured_range(&cluster.name).await? else { continue };
         let (from, to) = (what.from.unwrap_or(first), what.until.unwrap_or(last.plus_hours(1)));
-        let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+        let sink = &mut |series: &SeriesId, hour: HourStart, demand: HourDemand| {
             if outcome.is_ok() {
-                outcome = write_row(&mut writer, series, hour, demand);
+                outcome = write_row(&mut writer, series, hour, (demand, with_ends));
                 rows += 1;
             }
         };
@@ -40,19 +44,23 @@ pub fn finish(writer: csv::Writer<OutputFile>) -> std::io::Result<()> {
     writer.into_inner().map_err(csv::IntoInnerError::into_error)?.finish()
 }
 
-pub fn write_header<W: Write>(writer: &mut csv::Writer<W>) -> std::io::Result<()> {
-    Ok(writer.write_record(["hour", "cluster", "gpu_model", "organization", "demand_gpus"])?)
+/// The columns; that of the ends of hours is there where one is known.
+pub fn write_header<W: Write>(writer: &mut csv::Writer<W>, with_ends: bool) -> std::io::Result<()> {
+    let columns = ["hour", "cluster", "gpu_model", "organization", "demand_gpus", "demand_at_end_gpus"];
+    Ok(writer.write_record(&columns[..columns.len() - usize::from(!with_ends)])?)
 }
 
 pub fn write_row<W: Write>(
     writer: &mut csv::Writer<W>,
     series: &SeriesId,
     hour: HourStart,
-    demand: MilliGpus,
+    (demand, with_ends): (HourDemand, bool),
 ) -> std::io::Result<()> {
-    let (hour, demand) = (hour.to_string(), demand.as_gpus().to_string());
+    let (hour, peak) = (hour.to_string(), demand.peak.as_gpus().to_string());
+    let at_end = demand.at_end.map(|gpus| gpus.as_gpus().to_string()).unwrap_or_default();
     let (pool, organization) = (&series.pool, series.organization.as_str());
-    Ok(writer.write_record([&hour, pool.cluster.as_str(), pool.gpu_model.as_str(), organization, &demand])?)
+    let fields = [&hour, pool.cluster.as_str(), pool.gpu_model.as_str(), organization, &peak, &at_end];
+    Ok(writer.write_record(&fields[..fields.len() - usize::from(!with_ends)])?)
 }
 
 pub fn write_fault(file: &Path, source: std::io::Error) -> CliError {

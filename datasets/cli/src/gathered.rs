@@ -110,7 +110,7 @@ impl Gathered {
         for hour in self.usage.hours() {
             let (hour, rows) = hour?;
             for (series, demand) in &rows {
-                zero_hours.add(series, hour, *demand);
+                zero_hours.add(series, hour, demand.peak);
             }
         }
         let gaps = zero_hours.finish();
@@ -122,7 +122,7 @@ impl Gathered {
             let (hour, rows) = hour?;
             for (series, demand) in rows {
                 if !gaps.contains(&(series.pool.cluster.clone(), hour)) {
-                    add(&mut usage, &UsageRow { series: series.clone(), hour, demand }, place)?;
+                    add(&mut usage, &demand.row(series.clone(), hour), place)?;
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Gathered {
 
 fn add(usage: &mut Spool, row: &UsageRow, place: RowPlace) -> Result<(), SpoolError> {
     let number = usage.number(&row.series);
-    usage.add(number, row.hour, row.demand, place)
+    usage.add(number, row.hour, row.hour_demand(), place)
 }
 
 fn bad_row(conflict: &Conflict, files: &[PathBuf]) -> SkippedRow {
@@ -183,7 +183,7 @@ impl Iterator for Batches<'_> {
                 Some(Err(fault)) => return Some(Err(fault.to_string())),
                 Some(Ok((hour, rows))) => {
                     let row =
-                        |(series, demand): (&vocab::SeriesId, _)| UsageRow { series: series.clone(), hour, demand };
+                        |(series, demand): (&vocab::SeriesId, vocab::HourDemand)| demand.row(series.clone(), hour);
                     batch.extend(rows.into_iter().map(row));
                 }
             }
@@ -208,6 +208,7 @@ mod tests {
                 series: series.clone(),
                 hour: HourStart::from_unix_s(hour * 3_600).unwrap(),
                 demand: MilliGpus::parse(gpus).unwrap(),
+                at_end: None,
             };
             (0..).zip(gpus.split(' ')).filter(|(_, gpus)| *gpus != ".").map(row).collect::<Vec<_>>()
         });

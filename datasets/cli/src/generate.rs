@@ -127,8 +127,9 @@ fn write(
 
 fn write_usage(out: &Path, rows: &[UsageRow]) -> Result<std::path::PathBuf, CliError> {
     write(out, "usage.csv", |writer| {
-        write_header(writer)?;
-        rows.iter().try_for_each(|row| write_row(writer, &row.series, row.hour, row.demand))
+        let with_ends = rows.iter().any(|row| row.at_end.is_some());
+        write_header(writer, with_ends)?;
+        rows.iter().try_for_each(|row| write_row(writer, &row.series, row.hour, (row.hour_demand(), with_ends)))
     })
 }
 

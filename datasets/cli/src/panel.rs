@@ -38,8 +38,8 @@ pub async fn load(store: &dyn Store, cluster: &Cluster) -> Result<Option<Panel>,
     let (from, to) = (first, last.plus_hours(1));
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
     let mut fault = None;
-    let sink = &mut |series: &_, hour, demand: vocab::MilliGpus| {
-        if let Err(refused) = builder.push(series, hour, demand.as_gpus()) {
+    let sink = &mut |series: &_, hour, demand: vocab::HourDemand| {
+        if let Err(refused) = builder.push_demand(series, hour, demand) {
             fault.get_or_insert(refused);
         }
     };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Cluster, Store, StoreError};
-use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, SeriesId, UnixSeconds};
+use vocab::{CapacityRow, ClusterName, HourDemand, HourStart, SeriesId, UnixSeconds};
 
 /// An hour in five: below, a model fills gaps from the hours around; above, what it learned would be its own filling.
 const MAX_MISSING: f64 = 0.2;
@@ -161,8 +161,8 @@ async fn known(store: Option<&dyn Store>, source: &Source, from: HourStart) -> R
     if store.cluster(&source.cluster).await?.is_none() {
         return Ok(known);
     }
-    let sink = &mut |series: &SeriesId, _: HourStart, demand: MilliGpus| {
-        if !demand.is_zero() && source.covers(&series.pool) && !known.contains(series) {
+    let sink = &mut |series: &SeriesId, _: HourStart, demand: HourDemand| {
+        if !demand.peak.is_zero() && source.covers(&series.pool) && !known.contains(series) {
             known.insert(series.clone());
         }
     };

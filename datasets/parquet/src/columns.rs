@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// In the order in which readers take them.
 pub const COLUMNS: [&str; 5] = ["hour", "cluster", "gpu_model", "organization", "demand_gpus"];
+/// Demand at the end of the hour; files may lack it, and rows a value.
+pub const AT_END: &str = "demand_at_end_gpus";
 /// Place of the column with clusters.
 pub const CLUSTER: usize = 1;
 
@@ -46,7 +48,7 @@ pub struct Column {
     is_optional: bool,
 }
 
-/// Finds the columns of a file.
+/// Finds the columns of a file; that of [`AT_END`] comes last, where there is one.
 ///
 /// # Errors
 /// One is missing, or holds something else.
@@ -62,7 +64,7 @@ pub fn find(file: &Path, schema: &SchemaDescriptor) -> Result<Vec<Column>, Sourc
         let column = schema.column(place);
         let (kind, expected) = match number {
             0 => (hour(&column).or_else(|| text(&column)), HOURS),
-            4 => (amount(&column), AMOUNTS),
+            4 | 5 => (amount(&column), AMOUNTS),
             _ => (text(&column), NAMES),
         };
         let is_flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
@@ -74,7 +76,8 @@ pub fn find(file: &Path, schema: &SchemaDescriptor) -> Result<Vec<Column>, Sourc
         let kind = kind.filter(|_| is_flat).ok_or_else(other)?;
         Ok(Column { name, place, kind, is_optional: column.max_def_level() > 0 })
     };
-    COLUMNS.into_iter().enumerate().map(find).collect()
+    let at_end = known().any(|known| known == AT_END).then_some(AT_END);
+    COLUMNS.into_iter().chain(at_end).enumerate().map(find).collect()
 }
 
 fn hour(column: &ColumnDescriptor) -> Option<Kind> {

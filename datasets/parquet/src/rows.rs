@@ -170,9 +170,11 @@ impl OfFile<'_> {
 
     /// The next row, if it is wanted. Every column moves on, also where one before it is bad.
     fn row(&mut self, all: &mut [Batches]) -> Result<Option<UsageRow>, RowFault> {
-        let [hour, cluster, gpu_model, organization, demand] = all else { unreachable!("five columns are found") };
+        let [hour, cluster, gpu_model, organization, demand, at_end @ ..] = all else {
+            unreachable!("five columns are found, or six")
+        };
         let kind = hour.column().kind;
-        let (hour, demand) = (hour.next(), demand.next());
+        let (hour, demand, at_end) = (hour.next(), demand.next(), at_end.first_mut().and_then(Batches::next));
         let names = [cluster.next(), gpu_model.next(), organization.next()];
         // Faults of the rows of another cluster are not ours.
         let is_other = |wanted: &ClusterName| names[0] != Some(Value::Text(wanted.as_str().as_bytes()));
@@ -190,17 +192,29 @@ impl OfFile<'_> {
         }
         let series = self.known.series(texts)?;
         let column = columns::COLUMNS[4];
-        let demand = match demand.ok_or(RowFault::NoValue { column })? {
-            Value::Double(gpus) => MilliGpus::exact(gpus),
-            // Thousandths are closer to each other than numbers of 32 bits.
-            Value::Single(gpus) => MilliGpus::nearest(f64::from(gpus)),
-            Value::Whole(gpus) => MilliGpus::exact(gpus as f64),
-            Value::Text(_) => return Err(RowFault::NoValue { column }),
+        let demand = amount(column, demand.ok_or(RowFault::NoValue { column })?)?;
+        // How data frames say that a number is missing.
+        let is_there = |value: &Value<'_>| match value {
+            Value::Double(gpus) => !gpus.is_nan(),
+            Value::Single(gpus) => !gpus.is_nan(),
+            Value::Whole(_) | Value::Text(_) => true,
         };
-        let demand =
-            MilliGpus::stated(demand).map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })?;
-        Ok(Some(UsageRow { series, hour, demand }))
+        let at_end = at_end.filter(is_there);
+        let at_end =
+            at_end.map(|value| datasets::read::at_end_gpus(amount(columns::AT_END, value)?, demand)).transpose()?;
+        Ok(Some(UsageRow { series, hour, demand, at_end }))
     }
+}
+
+fn amount(column: &'static str, value: Value<'_>) -> Result<MilliGpus, RowFault> {
+    let gpus = match value {
+        Value::Double(gpus) => MilliGpus::exact(gpus),
+        // Thousandths are closer to each other than numbers of 32 bits.
+        Value::Single(gpus) => MilliGpus::nearest(f64::from(gpus)),
+        Value::Whole(gpus) => MilliGpus::exact(gpus as f64),
+        Value::Text(_) => return Err(RowFault::NoValue { column }),
+    };
+    MilliGpus::stated(gpus).map_err(|fault| RowFault::Amount { column: column.to_owned(), fault })
 }
 
 /// Values that were read before: rows repeat their hour or their series.

@@ -49,6 +49,18 @@ fn files_of_pandas_and_of_polars_hold_the_same_rows() {
 }
 
 #[test]
+fn the_end_of_an_hour_is_read_where_it_is_known() {
+    let (options, mut ends) = (options("UTC", false), Vec::new());
+    let take = &mut |row: &UsageRow, _: datasets::spool::RowPlace| {
+        ends.push(row.at_end.map(vocab::MilliGpus::milli));
+        Ok(())
+    };
+    let wanted = Wanted { options: &options, cluster: None };
+    Files::open(&file("polars-ends.parquet")).unwrap().each_row(wanted, &mut Vec::new(), take).unwrap();
+    assert_eq!(ends, [Some(2_500), Some(1_000), Some(125), Some(3_250), None, None]);
+}
+
+#[test]
 fn groups_without_the_wanted_cluster_are_left_out_and_rows_keep_their_numbers() {
     let all = rows(&file("pyarrow.parquet"), "UTC", None).unwrap();
     assert_eq!(all.len(), 6);

@@ -10,8 +10,8 @@ use crate::gaps::{Gap, Span, Why, push};
 use crate::promql::Labels;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{
-    AmountError, ClusterName, GpuModel, HourStart, MilliGpus, Organization, PoolId, SECONDS_PER_HOUR, SeriesId,
-    UnixSeconds, UsageRow,
+    AmountError, ClusterName, GpuModel, HourDemand, HourStart, MilliGpus, Organization, PoolId, SECONDS_PER_HOUR,
+    SeriesId, UnixSeconds, UsageRow,
 };
 
 /// Ends of names of metrics that count up.
@@ -52,6 +52,19 @@ impl Rhythm {
         (f64::from(self.per_hour()) * self.least_share).ceil().max(1.0) as u32
     }
 
+    /// Whether a place in the grid is the last one of its hour.
+    const fn is_last(self, place: usize) -> bool {
+        (place + 1).is_multiple_of(self.per_hour() as usize)
+    }
+
+    /// Adds what was measured at a place to the demand of its hour.
+    fn note(self, of_hour: &mut HourDemand, place: usize, gpus: MilliGpus) {
+        of_hour.peak = of_hour.peak.max(gpus);
+        if self.is_last(place) {
+            of_hour.at_end = Some(gpus);
+        }
+    }
+
     /// The place of a sample in the grid of a span; `None` off it.
     pub(crate) fn index(self, span: Span, at_ms: i64) -> Option<usize> {
         let since = at_ms.checked_sub(span.from.unix_s() * 1_000)?;
@@ -62,6 +75,9 @@ impl Rhythm {
     }
 }
 
+/// An hour before anything was measured in it.
+const NOTHING: HourDemand = HourDemand { peak: MilliGpus::ZERO, at_end: Some(MilliGpus::ZERO) };
+
 /// Collects answers, part by part.
 pub struct Collector<'a> {
     cluster: &'a ClusterName,
@@ -71,7 +87,11 @@ pub struct Collector<'a> {
     answered: BTreeMap<HourStart, u32>,
     /// Measured times at which a value of the pool is no number.
     bad: BTreeMap<(PoolId, HourStart), u32>,
-    peaks: BTreeMap<SeriesId, BTreeMap<HourStart, MilliGpus>>,
+    /// Of the hours whose last time was measured.
+    ends: BTreeSet<HourStart>,
+    /// Of those, where a value of the pool is no number.
+    bad_ends: BTreeSet<(PoolId, HourStart)>,
+    demand: BTreeMap<SeriesId, BTreeMap<HourStart, HourDemand>>,
     missed: BTreeMap<HourStart, Why>,
     bad_values: u64,
 }
@@ -92,8 +112,8 @@ impl<'a> Collector<'a> {
     /// A collector without samples.
     #[must_use]
     pub fn new(cluster: &'a ClusterName, labels: &'a Labels, rhythm: Rhythm) -> Self {
-        let (answered, bad, peaks, missed) = Default::default();
-        Self { cluster, labels, rhythm, answered, bad, peaks, missed, bad_values: 0 }
+        let (answered, bad, ends, bad_ends, demand, missed) = Default::default();
+        Self { cluster, labels, rhythm, answered, bad, ends, bad_ends, demand, missed, bad_values: 0 }
     }
 
     /// Takes in what was answered for a span: the demand, and what says that the source was scraped.
@@ -179,7 +199,7 @@ impl<'a> Collector<'a> {
 
     fn add(&mut self, part: &mut Part, id: SeriesId, series: &Series) -> Result<(), DataFault> {
         let pool = part.pools.get_mut(&id.pool).expect("each series was marked in its pool");
-        let peaks = self.peaks.entry(id).or_default();
+        let of_hours = self.demand.entry(id).or_default();
         for sample in &series.samples {
             let place = self.rhythm.index(part.span, sample.at_ms).expect("samples off the grid were refused");
             if pool.bad[place] {
@@ -188,24 +208,29 @@ impl<'a> Collector<'a> {
             let demand = amount(series, sample.at_ms, sample.value)?;
             let sum = pool.sums[place].checked_add(demand).filter(|sum| MilliGpus::stated(Ok(*sum)).is_ok());
             pool.sums[place] = sum.ok_or_else(|| DataFault::Sum { at: seconds(sample.at_ms) })?;
-            let peak = peaks.entry(hour_of(part.span, place, self.rhythm)).or_default();
-            *peak = (*peak).max(demand);
+            self.rhythm.note(of_hours.entry(hour_of(part.span, place, self.rhythm)).or_insert(NOTHING), place, demand);
         }
         Ok(())
     }
 
     fn close(&mut self, part: Part) {
         for (place, _) in part.answered.iter().enumerate().filter(|(_, answered)| **answered) {
-            *self.answered.entry(hour_of(part.span, place, self.rhythm)).or_default() += 1;
+            let hour = hour_of(part.span, place, self.rhythm);
+            *self.answered.entry(hour).or_default() += 1;
+            if self.rhythm.is_last(place) {
+                self.ends.insert(hour);
+            }
         }
         for (pool, known) in part.pools {
-            let peaks = self.peaks.entry(SeriesId::pool_peak(pool.clone())).or_default();
+            let of_hours = self.demand.entry(SeriesId::pool_peak(pool.clone())).or_default();
             for (place, sum) in known.sums.iter().enumerate() {
                 let hour = hour_of(part.span, place, self.rhythm);
-                let peak = peaks.entry(hour).or_default();
-                *peak = (*peak).max(*sum);
+                self.rhythm.note(of_hours.entry(hour).or_insert(NOTHING), place, *sum);
                 if known.bad[place] {
                     *self.bad.entry((pool.clone(), hour)).or_default() += 1;
+                    if self.rhythm.is_last(place) {
+                        self.bad_ends.insert((pool.clone(), hour));
+                    }
                 }
             }
         }
@@ -218,7 +243,7 @@ impl<'a> Collector<'a> {
         let begins = asked.each().find(|hour| self.answered.contains_key(hour) || self.missed.contains_key(hour));
         let from = if may_begin_later { begins.unwrap_or(asked.from) } else { asked.from };
         let mut series: BTreeMap<&PoolId, BTreeSet<&SeriesId>> = BTreeMap::new();
-        let organizations = self.peaks.keys().chain(known).filter(|id| !id.is_pool_peak());
+        let organizations = self.demand.keys().chain(known).filter(|id| !id.is_pool_peak());
         for id in organizations {
             series.entry(&id.pool).or_default().insert(id);
         }
@@ -247,8 +272,10 @@ impl<'a> Collector<'a> {
     }
 
     fn row(&self, id: &SeriesId, hour: HourStart) -> UsageRow {
-        let demand = self.peaks.get(id).and_then(|peaks| peaks.get(&hour)).copied().unwrap_or_default();
-        UsageRow { series: id.clone(), hour, demand }
+        let known = self.demand.get(id).and_then(|of_hours| of_hours.get(&hour)).copied().unwrap_or(NOTHING);
+        // A series without a sample at the last time has nothing then, where the others were measured.
+        let is_end_known = self.ends.contains(&hour) && !self.bad_ends.contains(&(id.pool.clone(), hour));
+        HourDemand { at_end: known.at_end.filter(|_| is_end_known), ..known }.row(id.clone(), hour)
     }
 
     fn measured(&self, pool: &PoolId, hour: HourStart) -> u32 {

@@ -14,6 +14,7 @@ impl Panel {
             demand_gpus: one.demand_gpus[first..].to_vec(),
             measured: one.measured[first..].to_vec(),
             first_measured: one.first_measured.map(|hour| hour.saturating_sub(first)),
+            falls: one.falls.iter().filter_map(|(hour, gpus)| Some((hour.checked_sub(first as u32)?, *gpus))).collect(),
         };
         Self {
             cluster: self.cluster.clone(),
@@ -58,7 +59,14 @@ mod tests {
             };
             let size = f64::from(name.as_bytes()[0]);
             let measured: Vec<bool> = (0..40).map(|hour| hour > 2 && hour % 5 != 0).collect();
-            builder.push_series(id, (0..40).map(|hour| size + f64::from(hour)).collect(), measured).unwrap();
+            builder
+                .push_series(
+                    id,
+                    (0..40).map(|hour| size + f64::from(hour)).collect(),
+                    measured,
+                    vec![(8, 1.0), (30, 2.5)],
+                )
+                .unwrap();
         }
         builder.finish().unwrap()
     }
@@ -71,6 +79,7 @@ mod tests {
             assert_eq!(window::at(&recent, 1, issue, 8, horizon), window::at(&all, 1, issue, 8, horizon));
             assert_eq!(window::outcome(&recent, 1, issue, horizon), window::outcome(&all, 1, issue, horizon));
         }
+        assert_eq!(*recent.series()[1].falls(), [(10, 2.5)]);
     }
 
     #[test]

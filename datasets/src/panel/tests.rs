@@ -1,7 +1,7 @@
 use super::*;
 use vocab::{MilliGpus, Organization, PoolId};
 
-/// Rows from a picture: one line an organization, one column an hour, `.` where there is no row.
+/// Rows from a picture: one line an organization, one column an hour, `.` where there is no row, `5>3` where a peak of 5 fell to 3.
 pub(crate) fn rows(picture: &str) -> Vec<UsageRow> {
     let pool = PoolId::parse("earth:V100").unwrap();
     let mut rows = Vec::new();
@@ -11,7 +11,9 @@ pub(crate) fn rows(picture: &str) -> Vec<UsageRow> {
         for (hour, value) in values.split_whitespace().enumerate() {
             if value != "." {
                 let hour = HourStart::from_unix_s(hour as i64 * 3_600).unwrap();
-                rows.push(UsageRow { series: series.clone(), hour, demand: MilliGpus::parse(value).unwrap() });
+                let (peak, at_end) = value.split_once('>').map_or((value, None), |(peak, at_end)| (peak, Some(at_end)));
+                let gpus = |text: &str| MilliGpus::parse(text).unwrap();
+                rows.push(HourDemand { peak: gpus(peak), at_end: at_end.map(gpus) }.row(series.clone(), hour));
             }
         }
     }
@@ -61,13 +63,17 @@ fn the_same_hour_twice_and_a_foreign_series_are_refused() {
 
 #[test]
 fn a_panel_that_grows_hour_by_hour_is_the_one_that_is_built_at_once() {
-    let pictures =
-        ["a 3 0 0 2\nb 2 0 1 .\n* 4 0 1 2", "a 3 0 1 4", "a 3 . 0 2 1\nb . . 2 0 .\nc . . . 0 7", "a 0 2 0\n* 1 2 0"];
+    let pictures = [
+        "a 3>1 0 0 2\nb 2 0 1 .\n* 4 0 1 2>0",
+        "a 3 0 1 4>3.5",
+        "a 3 . 0 2 1\nb . . 2 0 .\nc . . . 0 7",
+        "a 0 2 0\n* 1 2 0",
+    ];
     for picture in pictures {
         let (whole, rows) = (panel(picture), rows(picture));
-        let hours = |hour: i64| -> Vec<(SeriesId, f64)> {
+        let hours = |hour: i64| -> Vec<(SeriesId, HourDemand)> {
             let at = rows.iter().filter(|row| row.hour.unix_s() == hour * 3_600);
-            at.map(|row| (row.series.clone(), row.demand.as_gpus())).collect()
+            at.map(|row| (row.series.clone(), row.hour_demand())).collect()
         };
         let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
         let first: Vec<UsageRow> = rows.iter().filter(|row| row.hour.unix_s() == 0).cloned().collect();
@@ -75,6 +81,14 @@ fn a_panel_that_grows_hour_by_hour_is_the_one_that_is_built_at_once() {
         (1..whole.hours() as i64).for_each(|hour| grown.push_hour(&hours(hour)).unwrap());
         assert_eq!(grown, whole, "{picture}");
     }
+}
+
+#[test]
+fn the_end_of_an_hour_is_known_where_it_was_stated() {
+    let panel = panel("a 3>1 4 . 5>5 7>6.5");
+    let of = &panel.series()[0];
+    assert_eq!((0..5).map(|hour| of.fallen_gpus(hour)).collect::<Vec<_>>(), [2.0, 0.0, 0.0, 0.0, 0.5]);
+    assert_eq!(*of.falls(), [(0, 2.0), (4, 0.5)]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn parse(row: &Row<'_>, epoch: HourStart, series: &[(usize, SeriesId)]) -> Resul
         .iter()
         .map(|(index, series)| {
             let demand = table::gpus(series.pool.gpu_model.as_str(), row.nth(*index))?;
-            Ok(UsageRow { series: series.clone(), hour, demand })
+            Ok(UsageRow { series: series.clone(), hour, demand, at_end: None })
         })
         .collect()
 }

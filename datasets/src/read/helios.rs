@@ -5,7 +5,7 @@ use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
 use crate::time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use vocab::{CapacityRow, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
+use vocab::{CapacityRow, HourDemand, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
 
 const COLUMNS: [&str; 4] = ["time", "total_gpu_num", "running_gpu_num", "pending_gpu_num"];
 const SECONDS_PER_MINUTE: i64 = 60;
@@ -125,19 +125,25 @@ fn take(tenant: &mut Tenant, sums: &mut Sums, row: &Row<'_>, options: &ReadOptio
     Ok(())
 }
 
+/// How many minutes before the end of an hour its last row may be, for it to be the end: 5.
+const MOST_LEFT_MIN: i64 = 5;
+
 /// The sum over tenants in each minute that all of them have.
 fn pool_minutes(sums: Sums, tenants: usize) -> Vec<(i64, MilliGpus)> {
     sums.into_iter().filter(|(_, (_, count))| *count == tenants).map(|(minute, (sum, _))| (minute, sum)).collect()
 }
 
 fn hourly_peaks(series: &SeriesId, minutes: impl IntoIterator<Item = (i64, MilliGpus)>) -> Vec<UsageRow> {
-    let mut peaks: BTreeMap<HourStart, MilliGpus> = BTreeMap::new();
+    let mut hours: BTreeMap<HourStart, HourDemand> = BTreeMap::new();
     for (minute, demand) in minutes {
         let hour = UnixSeconds::new(minute * SECONDS_PER_MINUTE).hour().expect("checked when the row was read");
-        let peak = peaks.entry(hour).or_default();
-        *peak = (*peak).max(demand);
+        let known = hours.entry(hour).or_insert(HourDemand::of_peak(demand));
+        known.peak = known.peak.max(demand);
+        // Of the last minutes one may be missing; an hour that breaks off earlier has no end that is known.
+        let left_min = (hour.plus_hours(1).unix_s() - minute * SECONDS_PER_MINUTE) / SECONDS_PER_MINUTE;
+        known.at_end = (left_min <= MOST_LEFT_MIN).then_some(demand);
     }
-    peaks.into_iter().map(|(hour, demand)| UsageRow { series: series.clone(), hour, demand }).collect()
+    hours.into_iter().map(|(hour, demand)| demand.row(series.clone(), hour)).collect()
 }
 
 fn capacity_rows(path: &Path, pool: &PoolId, tenants: &[Tenant]) -> Result<Vec<CapacityRow>, ReadError> {

@@ -31,13 +31,18 @@ impl Ledger {
             }
             Entry::Occupied(place) => {
                 let &(index, first_row) = place.get();
-                let first = self.rows[index].demand;
-                if first == row.demand {
-                    self.equal_duplicates += 1;
-                    return Ok(());
+                let known = &mut self.rows[index];
+                match known.hour_demand().joined(row.hour_demand()) {
+                    Ok(both) => {
+                        self.equal_duplicates += 1;
+                        known.at_end = both.at_end;
+                        Ok(())
+                    }
+                    Err([first, second]) => {
+                        let UsageRow { series, hour, .. } = row;
+                        Err(RowFault::Conflict { series: Box::new(series), hour, first_row, first, second })
+                    }
                 }
-                let UsageRow { series, hour, demand: second } = row;
-                Err(RowFault::Conflict { series: Box::new(series), hour, first_row, first, second })
             }
         }
     }

@@ -41,7 +41,7 @@ pub use philly::{
 };
 pub use power::{PowerRow, Powered, power};
 pub use quotes::QuoteFault;
-pub use usage::{RowSink, each_usage, usage};
+pub use usage::{RowSink, at_end_gpus, each_usage, usage};
 pub use zero_hours::ZeroHours;
 
 use crate::spool::Conflict;
@@ -84,6 +84,10 @@ pub enum RowFault {
     NoValue { column: &'static str },
     #[error("column {column}: {fault}")]
     Amount { column: String, fault: AmountError },
+    #[error(
+        "column {column}: {at_end} GPUs is above the peak of the hour, {peak}: leave it empty where it is not known"
+    )]
+    AbovePeak { column: &'static str, at_end: MilliGpus, peak: MilliGpus },
     #[error("column {column}: {text:?} is not a whole number of at least {least}")]
     Integer { column: String, text: String, least: i64 },
     #[error("column {column}: {text:?} is not a whole number from {least} to {most}")]

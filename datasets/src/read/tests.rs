@@ -50,6 +50,24 @@ fn values_of_a_file_are_shown_on_one_line_with_any_content() {
 }
 
 #[test]
+fn the_end_of_an_hour_may_stand_in_a_column_of_its_own() {
+    let header = HEADER.replace("demand_gpus", "demand_gpus,demand_at_end_gpus");
+    let of = |rows: &str| usage_rows(&format!("{header}{rows}"));
+    let rows = "2020-05-01T00:00:00Z,earth,V100,vc1,4,1.5\n2020-05-01T01:00:00Z,earth,V100,vc1,4,\n\
+                2020-05-01T00:00:00Z,earth,V100,vc1,4,\n2020-05-01T01:00:00Z,earth,V100,vc1,4,4\n";
+    let report = of(rows).unwrap();
+    let ends: Vec<_> = report.rows.iter().map(|row| row.at_end.map(vocab::MilliGpus::milli)).collect();
+    assert_eq!((ends, report.equal_duplicates), (vec![Some(1_500), Some(4_000)], 2));
+    let above = of("2020-05-01T00:00:00Z,earth,V100,vc1,4,4.001\n").unwrap_err();
+    assert_eq!(
+        above,
+        "usage.csv, row 2: column demand_at_end_gpus: 4.001 GPUs is above the peak of the hour, 4.000: leave it empty where it is not known"
+    );
+    let other = of("2020-05-01T00:00:00Z,earth,V100,vc1,4,1\n2020-05-01T00:00:00Z,earth,V100,vc1,4,2\n").unwrap_err();
+    assert!(other.contains("2.000 GPUs for 2020-05-01T00:00:00Z here and 1.000 GPUs at row 2"), "{other}");
+}
+
+#[test]
 fn usage_rows_are_read_with_or_without_an_offset_with_a_byte_order_mark_and_windows_line_ends() {
     let text = "\u{feff}hour,cluster,gpu_model,organization,demand_gpus\r\n\
                 2020-05-01 00:00:00,earth,V100,vc1,12.5\r\n2020-04-30T17:00:00Z,earth,V100,*,0\r\n";

@@ -6,12 +6,15 @@ use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
 use crate::time;
 use std::collections::HashMap;
 use std::path::Path;
-use vocab::{ClusterName, GpuModel, HourStart, Organization, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
 
 const COLUMNS: [&str; 5] = ["hour", "cluster", "gpu_model", "organization", "demand_gpus"];
+/// Demand at the end of the hour, where it is known.
+const AT_END: &str = "demand_at_end_gpus";
 
 /// Reads `hour,cluster,gpu_model,organization,demand_gpus`. Hours are RFC 3339, or naive in the zone of
-/// `options.calendar`; organization `*` is the pool's own hourly peak.
+/// `options.calendar`; organization `*` is the pool's own hourly peak. A sixth column `demand_at_end_gpus` may hold the demand at the end of
+/// the hour, or nothing where it is not known.
 ///
 /// ```
 /// use datasets::{Calendar, ReadOptions, read};
@@ -60,12 +63,22 @@ pub fn each_usage(
     take: RowSink<'_>,
 ) -> Result<u64, ReadError> {
     let mut texts = Texts::default();
-    let mut table = Table::open(file, &COLUMNS, Extra::Refused)?;
+    let mut table = Table::open(file, &COLUMNS, Extra::Among(&[AT_END]))?;
     table.each(options, skipped, |row| {
         let hour = texts.hour(row.text("hour"), options)?;
         let series = texts.series(row)?;
-        take(&UsageRow { series, hour, demand: row.gpus("demand_gpus")? }, row.number())
+        let demand = row.gpus("demand_gpus")?;
+        let at_end = row.given(AT_END).map(|_| at_end_gpus(row.gpus(AT_END)?, demand)).transpose()?;
+        take(&UsageRow { series, hour, demand, at_end }, row.number())
     })
+}
+
+/// Demand at the end of an hour, which is no more than its peak.
+///
+/// # Errors
+/// It is more.
+pub fn at_end_gpus(at_end: MilliGpus, peak: MilliGpus) -> Result<MilliGpus, RowFault> {
+    if at_end > peak { Err(RowFault::AbovePeak { column: AT_END, at_end, peak }) } else { Ok(at_end) }
 }
 
 /// Texts that were read before: rows repeat their hour or their series.

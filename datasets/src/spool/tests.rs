@@ -18,13 +18,18 @@ fn gpus(milli: u64) -> MilliGpus {
     MilliGpus::from_milli(milli).unwrap()
 }
 
+/// Rows of an even number of thousandths have an end, a quarter of the peak.
+fn demand(milli: u64) -> HourDemand {
+    HourDemand { peak: gpus(milli), at_end: milli.is_multiple_of(2).then(|| gpus(milli / 4)) }
+}
+
 /// Gathers rows of series, hour and amount, so many of which wait in memory.
 fn spooled(rows: &[(&str, i64, u64)], waiting: usize) -> Spooled {
     let folder = tempfile::tempdir().unwrap();
     let mut spool = Spool::with_rows_waiting(folder.path(), waiting).unwrap();
     for (row, (name, at, milli)) in rows.iter().enumerate() {
         let number = spool.number(&series(name));
-        spool.add(number, hour(*at), gpus(*milli), RowPlace { file: 3, row: row as u64 }).unwrap();
+        spool.add(number, hour(*at), demand(*milli), RowPlace { file: 3, row: row as u64 }).unwrap();
     }
     spool.finish().unwrap()
 }
@@ -40,8 +45,8 @@ fn rows_in_any_order_come_back_by_series_and_by_hour() {
     }
     rows.shuffle(&mut rng);
     rows.truncate(2_000);
-    let expected: BTreeMap<(SeriesId, HourStart), MilliGpus> =
-        rows.iter().map(|(name, at, milli)| ((series(name), hour(*at)), gpus(*milli))).collect();
+    let expected: BTreeMap<(SeriesId, HourStart), HourDemand> =
+        rows.iter().map(|(name, at, milli)| ((series(name), hour(*at)), demand(*milli))).collect();
     for waiting in [1, 7, 500, 10_000] {
         let spooled = spooled(&rows, waiting);
         let mut by_series = Vec::new();
@@ -72,6 +77,24 @@ fn repeated_rows_are_counted_and_contradictions_are_named_with_both_places() {
         let spans: Vec<_> = spooled.series().map(|one| (one.rows, one.span)).collect();
         assert_eq!(spans, [(1, (hour(1), hour(1))), (2, (hour(1), hour(900)))]);
     }
+}
+
+#[test]
+fn an_equal_row_may_know_the_end_of_the_hour_and_another_end_is_a_contradiction() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spool = Spool::new(folder.path()).unwrap();
+    let number = spool.number(&series("a:V100:x"));
+    for (row, at_end) in (0..).zip([None, Some(2), None, Some(3)]) {
+        let demand = HourDemand { peak: gpus(5), at_end: at_end.map(gpus) };
+        spool.add(number, hour(1), demand, RowPlace { file: 0, row }).unwrap();
+    }
+    let spooled = spool.finish().unwrap();
+    let mut kept = Vec::new();
+    spooled.each_series(|_| true, &mut |_, _, demand| kept.push(demand)).unwrap();
+    assert_eq!(kept, [HourDemand { peak: gpus(5), at_end: Some(gpus(2)) }]);
+    assert_eq!(spooled.equal_duplicates(), 2);
+    let both = spooled.conflicts().iter().map(|one| (one.first.1, one.second.1)).collect::<Vec<_>>();
+    assert_eq!(both, [(gpus(2), gpus(3))]);
 }
 
 #[test]

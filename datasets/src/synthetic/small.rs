@@ -68,7 +68,7 @@ impl SmallCluster {
                 burst_gpus += habit.level_gpus * (0.5 + rng.random::<f64>());
             }
             let demand = MilliGpus::nearest((running_gpus + burst_gpus).round().max(0.0)).expect("a small number");
-            UsageRow { series: series.clone(), hour: self.start.plus_hours(hour), demand }
+            UsageRow { series: series.clone(), hour: self.start.plus_hours(hour), demand, at_end: None }
         };
         (0..hours).map(row).collect()
     }

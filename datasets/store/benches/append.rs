@@ -69,6 +69,7 @@ fn usage_rows(shape: &Shape, salt: u64) -> Vec<UsageRow> {
         series: series.clone(),
         hour: start.plus_hours(hour),
         demand: MilliGpus::from_milli((number as u64 * 7_919 + hour as u64 * 104_729) % 64_000 + salt).expect("small"),
+        at_end: None,
     };
     (0..shape.hours).flat_map(|hour| series.iter().enumerate().map(move |named| row(hour, named))).collect()
 }

@@ -38,7 +38,7 @@ async fn fill(store: &dyn Store, cluster: &ClusterName, count: usize, hours: i64
         let mut rows = Vec::with_capacity(count);
         for (number, series) in series.iter().enumerate() {
             let demand = MilliGpus::from_milli((number as u64 * 7_919 + hour.unsigned_abs() * 104_729) % 64_000)?;
-            rows.push(UsageRow { series: series.clone(), hour: start.plus_hours(hour), demand });
+            rows.push(UsageRow { series: series.clone(), hour: start.plus_hours(hour), demand, at_end: None });
         }
         let started = Instant::now();
         store.append(&rows, &[]).await?;

@@ -67,7 +67,8 @@ fn rows(series: u32, hours: i64) -> Vec<UsageRow> {
     let organization = Organization::parse(&format!("x{series}")).unwrap();
     let series = SeriesId { pool: PoolId::parse("earth:A100").unwrap(), organization };
     let hour = |index: i64| HourStart::from_unix_s(index * 3_600).unwrap();
-    let row = |index| UsageRow { series: series.clone(), hour: hour(index), demand: MilliGpus::from_gpus(4) };
+    let row =
+        |index| UsageRow { series: series.clone(), hour: hour(index), demand: MilliGpus::from_gpus(4), at_end: None };
     (0..hours).map(row).collect()
 }
 

@@ -50,6 +50,8 @@ pub struct DemandForecast {
     issue: HourStart,
     origin: ForecastOrigin,
     steps: Vec<StepForecast>,
+    /// By which the means were lowered, step by step, in GPUs; empty where they were not.
+    lowered_gpus: Vec<f64>,
 }
 
 impl DemandForecast {
@@ -69,7 +71,7 @@ impl DemandForecast {
         if let Some(index) = steps.iter().position(|step| !step.is_distribution()) {
             steps[index].check(&series, issue, index + 1)?;
         }
-        Ok(Self { series, issue, origin, steps })
+        Ok(Self { series, issue, origin, steps, lowered_gpus: Vec::new() })
     }
 
     /// Series of the forecast.
@@ -88,6 +90,21 @@ impl DemandForecast {
     #[must_use]
     pub const fn origin(&self) -> ForecastOrigin {
         self.origin
+    }
+
+    /// Notes by how many GPUs the mean of each step was lowered, while its upper quantiles stayed: bounds take the means of before.
+    #[must_use]
+    pub fn with_lowered_means(self, lowered_gpus: Vec<f64>) -> Self {
+        Self { lowered_gpus, ..self }
+    }
+
+    /// The mean of a step, counted from 0, before it was lowered, in GPUs: what bounds rest on.
+    ///
+    /// # Panics
+    /// There is no such step.
+    #[must_use]
+    pub fn mean_for_bounds_gpus(&self, step: usize) -> f64 {
+        self.steps[step].mean_gpus + self.lowered_gpus.get(step).copied().unwrap_or(0.0)
     }
 
     /// One entry for each hour, in order.

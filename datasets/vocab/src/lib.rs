@@ -37,4 +37,4 @@ pub use time::{
     UnixSeconds,
 };
 pub use topology::{Affinity, Domain, List, ListError, NumaNode, Strictness, Topology, TopologyError, gpu_mask};
-pub use usage::UsageRow;
+pub use usage::{HourDemand, UsageRow};

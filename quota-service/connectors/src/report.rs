@@ -206,6 +206,7 @@ fn row_body(row: &UsageRow) -> UsageRowBody {
         gpu_model: row.series.pool.gpu_model.to_string(),
         organization: row.series.organization.to_string(),
         demand_gpus: row.demand.as_gpus(),
+        demand_at_end_gpus: row.at_end.map(vocab::MilliGpus::as_gpus),
     }
 }
 

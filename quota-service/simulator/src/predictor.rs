@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use vocab::{
     ClusterName, DemandForecast, GuaranteeRate, HorizonHours, HourStart, MilliGpus, PoolId, SeriesId, UnixSeconds,
-    UsageRow,
 };
 
 /// History before which nothing is trained: a week.
@@ -187,10 +186,10 @@ impl Forecasts {
         };
         let rows = demand.iter().flat_map(|(pool, hours)| hours.iter().map(move |one| series(pool, one)));
         if let Some(panel) = &mut self.panel {
-            let rows: Vec<_> = rows.map(|(id, demand)| (id, demand.as_gpus())).collect();
+            let rows: Vec<_> = rows.collect();
             panel.push_hour(&rows).expect("pools of a world belong to its cluster");
         } else {
-            let rows: Vec<_> = rows.map(|(series, demand)| UsageRow { series, hour, demand }).collect();
+            let rows: Vec<_> = rows.map(|(series, demand)| demand.row(series, hour)).collect();
             self.panel = PanelBuilder::from_rows(self.cluster.clone(), self.calendar.clone(), &rows).ok();
         }
         let issue = hour.plus_hours(1);

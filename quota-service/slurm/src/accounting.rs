@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use vocab::{
-    ClusterName, EventId, GpuModel, HorizonHours, HourStart, MilliGpus, NodeId, Organization, Outcome, OutcomeKind,
-    PoolId, SeriesId, TaskId, UnixSeconds, UsageRow,
+    ClusterName, EventId, GpuModel, HorizonHours, HourDemand, HourStart, MilliGpus, NodeId, Organization, Outcome,
+    OutcomeKind, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow,
 };
 
 /// Promises that ended longer ago no longer concern eta, which uses one day.
@@ -112,7 +112,8 @@ pub fn usage(
             let series = SeriesId { pool: pool.clone(), organization };
             if !there.contains(&series) {
                 let hours = (0..until.hours_since(from)).map(|index| from.plus_hours(index));
-                rows.extend(hours.map(|hour| UsageRow { series: series.clone(), hour, demand: MilliGpus::ZERO }));
+                let zero = HourDemand { peak: MilliGpus::ZERO, at_end: Some(MilliGpus::ZERO) };
+                rows.extend(hours.map(|hour| zero.row(series.clone(), hour)));
             }
         }
     }

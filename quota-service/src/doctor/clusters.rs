@@ -7,7 +7,7 @@ use forecaster::Predict;
 use placement::staleness::usage_is_missing;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Cluster, Store, StoreError};
-use vocab::{ClusterName, HorizonHours, HourStart, MilliGpus, PoolId, SeriesId, UnixSeconds};
+use vocab::{ClusterName, HorizonHours, HourDemand, HourStart, PoolId, SeriesId, UnixSeconds};
 
 /// A week of usage is looked through.
 const LOOKED_AT_HOURS: i64 = vocab::HOURS_PER_WEEK;
@@ -83,7 +83,7 @@ async fn recorded(store: &dyn Store, cluster: &ClusterName, present: HourStart) 
     let week = present.plus_hours(-LOOKED_AT_HOURS);
     let from = range.map_or(week, |(first, _)| first.max(week));
     let (mut hours, mut newest) = (BTreeSet::new(), BTreeMap::new());
-    let sink = &mut |series: &SeriesId, hour: HourStart, _: MilliGpus| {
+    let sink = &mut |series: &SeriesId, hour: HourStart, _: HourDemand| {
         let known: &mut Option<HourStart> = newest.entry(series.pool.clone()).or_default();
         hours.insert(hour);
         *known = (*known).max(Some(hour));

@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{NodeHour, RunRecord, StoreError};
 use utoipa::IntoParams;
-use vocab::{GuaranteeRate, HorizonHours, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds};
+use vocab::{
+    GuaranteeRate, HorizonHours, HourDemand, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds,
+};
 use wire::{
     DemandAnswer, NodeView, NodeViews, OrganizationDemand, Problem, PromotionBody, RunBody, RunList, WhatIfAnswer,
 };
@@ -67,11 +69,11 @@ pub async fn demand(
     let to = present(&quotas.core)?;
     let from = to.plus_hours(-hours);
     let mut measured: BTreeMap<Organization, Vec<Option<MilliGpus>>> = BTreeMap::new();
-    let mut take = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
+    let mut take = |series: &SeriesId, hour: HourStart, demand: HourDemand| {
         let place = usize::try_from(hour.hours_since(from)).ok().filter(|place| *place < hours as usize);
         if let Some(place) = place {
             let of = measured.entry(series.organization.clone()).or_insert_with(|| vec![None; hours as usize]);
-            of[place] = Some(demand);
+            of[place] = Some(demand.peak);
         }
     };
     quotas.core.store.load_pool_usage(&pool.id, from, to, &mut take).await?;

@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Cluster, Store, StoreError, StoredCalendar, UnspentOutcome};
 use vocab::{
-    HourStart, HpJob, MilliGpus, Node, PlacedBy, PoolId, PoolState, ReservedWindow, SeriesId, UnixSeconds, hp_gpus,
+    HourDemand, HourStart, HpJob, MilliGpus, Node, PlacedBy, PoolId, PoolState, ReservedWindow, SeriesId, UnixSeconds,
+    hp_gpus,
 };
 
 /// Beyond the lookback: a gap at its far end is filled from before it.
@@ -160,8 +161,8 @@ async fn load(
 ) -> Result<Option<Panel>, StoreError> {
     let mut builder = PanelBuilder::new(cluster.name.clone(), calendar, from, to);
     let mut fault = None;
-    let sink = &mut |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
-        if let Err(refused) = builder.push(series, hour, demand.as_gpus()) {
+    let sink = &mut |series: &SeriesId, hour: HourStart, demand: HourDemand| {
+        if let Err(refused) = builder.push_demand(series, hour, demand) {
             fault.get_or_insert(refused);
         }
     };

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{AppendReport, Cluster, StoreError};
 use tokio::time::MissedTickBehavior;
-use vocab::{HourStart, MilliGpus, PoolId, SeriesId};
+use vocab::{HourDemand, HourStart, PoolId, SeriesId};
 
 /// Between two looks whether it is time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -168,8 +168,8 @@ impl Feed {
     ) -> Result<BTreeSet<SeriesId>, StoreError> {
         let mut known = BTreeSet::new();
         let mine = |pool: &PoolId| self.source.covers(pool) && !placed.contains(pool);
-        let sink = &mut |series: &SeriesId, _: HourStart, demand: MilliGpus| {
-            if !demand.is_zero() && mine(&series.pool) && !known.contains(series) {
+        let sink = &mut |series: &SeriesId, _: HourStart, demand: HourDemand| {
+            if !demand.peak.is_zero() && mine(&series.pool) && !known.contains(series) {
                 known.insert(series.clone());
             }
         };

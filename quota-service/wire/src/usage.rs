@@ -1,7 +1,8 @@
 use crate::fault::{FieldFault, Place};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
-use vocab::{ClusterName, GpuModel, Organization, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, GpuModel, HourDemand, Organization, PoolId, SeriesId, UsageRow};
 
 /// The demand of one organization in one hour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -17,6 +18,10 @@ pub struct UsageRowBody {
     pub organization: String,
     /// HP GPUs running + pending, peak within the hour; at most 10,000,000.
     pub demand_gpus: f64,
+    /// HP GPUs running + pending at the end of the hour, at most `demand_gpus`; left out where it is not known. The means and medians of
+    /// the next hours are better with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand_at_end_gpus: Option<f64>,
 }
 
 /// `POST /v1/usage`. A row replaces an earlier one of the same series and hour, so that a repeated batch changes nothing.
@@ -47,14 +52,16 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
         let (mut rows, mut faults) = (Vec::with_capacity(batch.rows.len()), Vec::new());
         for (index, body) in batch.rows.iter().enumerate() {
             match parse(body, Place(&format!("/rows/{index}"))) {
-                Ok(row) => match seen.insert((row.series.clone(), row.hour), (index, row.demand)) {
+                Ok(row) => match seen.insert((row.series.clone(), row.hour), (index, row.hour_demand())) {
                     None => rows.push(row),
-                    Some((_, earlier)) if earlier == row.demand => {}
+                    Some((_, earlier)) if earlier == row.hour_demand() => {}
+                    Some((_, earlier)) if earlier.joined(row.hour_demand()).is_ok() => rows.push(row),
                     Some((first, earlier)) => faults.push(FieldFault::new(
                         format!("/rows/{index}/demand_gpus"),
                         format!(
                             "{} for the same hour as row {first}, which has {earlier}: keep one of them",
-                            row.demand
+                            Stated(row.hour_demand()),
+                            earlier = Stated(earlier),
                         ),
                     )),
                 },
@@ -65,17 +72,32 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
     }
 }
 
+/// Demand of an hour, as a fault names it.
+struct Stated(HourDemand);
+
+impl fmt::Display for Stated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.at_end {
+            Some(at_end) => write!(f, "{} with {at_end} at the end", self.0.peak),
+            None => write!(f, "{}", self.0.peak),
+        }
+    }
+}
+
 fn parse(body: &UsageRowBody, place: Place<'_>) -> Result<UsageRow, FieldFault> {
     let pool = PoolId {
         cluster: place.new_name("cluster", &body.cluster, ClusterName::parse)?,
         gpu_model: place.new_name("gpu_model", &body.gpu_model, GpuModel::parse)?,
     };
     let organization = place.new_name("organization", &body.organization, Organization::parse)?;
-    Ok(UsageRow {
-        series: SeriesId { pool, organization },
-        hour: place.hour("hour", &body.hour)?,
-        demand: place.gpus("demand_gpus", body.demand_gpus)?,
-    })
+    let hour = place.hour("hour", &body.hour)?;
+    let demand = place.gpus("demand_gpus", body.demand_gpus)?;
+    let at_end = body.demand_at_end_gpus.map(|gpus| place.gpus("demand_at_end_gpus", gpus)).transpose()?;
+    if at_end.is_some_and(|at_end| at_end > demand) {
+        let why = format!("more than the peak of the hour, {demand}: leave it out where it is not known");
+        return Err(place.fault("demand_at_end_gpus", why));
+    }
+    Ok(UsageRow { series: SeriesId { pool, organization }, hour, demand, at_end })
 }
 
 #[cfg(test)]
@@ -89,6 +111,7 @@ mod tests {
             gpu_model: "V100".into(),
             organization: "vc1".into(),
             demand_gpus: *demand_gpus,
+            demand_at_end_gpus: None,
         };
         let parsed: Result<Vec<UsageRow>, _> = UsageBatch { rows: rows.iter().map(body).collect() }.try_into();
         parsed.map_err(|faults| faults.iter().map(ToString::to_string).collect())
@@ -127,6 +150,7 @@ mod tests {
             gpu_model: "V100".into(),
             organization: "__idle__".into(),
             demand_gpus: 1.0,
+            demand_at_end_gpus: None,
         };
         let parsed: Result<Vec<UsageRow>, Vec<FieldFault>> = UsageBatch { rows: vec![row] }.try_into();
         let fault = parsed.unwrap_err()[0].to_string();
@@ -136,5 +160,37 @@ mod tests {
     #[test]
     fn an_equal_duplicate_counts_once() {
         assert_eq!(batch(&[("2020-05-18T00:00:00Z", 1.0), ("2020-05-18T08:00:00+08:00", 1.0)]).unwrap().len(), 1);
+    }
+
+    fn with_ends(ends: &[Option<f64>]) -> Result<Vec<UsageRow>, Vec<String>> {
+        let body = |demand_at_end_gpus: &Option<f64>| UsageRowBody {
+            hour: "2020-05-18T00:00:00Z".into(),
+            cluster: "earth".into(),
+            gpu_model: "V100".into(),
+            organization: "vc1".into(),
+            demand_gpus: 4.0,
+            demand_at_end_gpus: *demand_at_end_gpus,
+        };
+        let parsed: Result<Vec<UsageRow>, _> = UsageBatch { rows: ends.iter().map(body).collect() }.try_into();
+        parsed.map_err(|faults| faults.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn the_end_of_an_hour_is_at_most_its_peak_and_stated_once() {
+        let known = with_ends(&[Some(2.5)]).unwrap();
+        assert_eq!(known[0].at_end.map(|gpus| gpus.milli()), Some(2_500));
+        assert_eq!(with_ends(&[None, Some(4.0), None]).unwrap().iter().filter_map(|row| row.at_end).count(), 1);
+        let faults = with_ends(&[Some(4.001)]).unwrap_err();
+        assert_eq!(
+            faults,
+            ["/rows/0/demand_at_end_gpus: more than the peak of the hour, 4.000: leave it out where it is not known"]
+        );
+        let faults = with_ends(&[Some(1.0), Some(2.0)]).unwrap_err();
+        assert_eq!(
+            faults,
+            [
+                "/rows/1/demand_gpus: 4.000 with 2.000 at the end for the same hour as row 0, which has 4.000 with 1.000 at the end: keep one of them"
+            ]
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tempfile::TempDir;
 use tests::{Listening, Prometheus, Ran, TestDatabase, free_address, on_both_databases, program};
-use vocab::{ClusterName, HourStart, MilliGpus, SeriesId, UnixSeconds};
+use vocab::{ClusterName, HourDemand, HourStart, SeriesId, UnixSeconds};
 
 on_both_databases![
     hours_of_a_real_prometheus_equal_its_demand_with_gaps_and_change_nothing_again,
@@ -30,9 +30,9 @@ fn now() -> UnixSeconds {
 
 async fn stored(store: &dyn Store, start: HourStart) -> Demand {
     let mut demand = BTreeMap::new();
-    let sink = &mut |series: &SeriesId, hour: HourStart, gpus: MilliGpus| {
+    let sink = &mut |series: &SeriesId, hour: HourStart, gpus: HourDemand| {
         let (model, organization) = (series.pool.gpu_model.to_string(), series.organization.to_string());
-        demand.insert((model, organization, hour.hours_since(start)), gpus.as_gpus());
+        demand.insert((model, organization, hour.hours_since(start)), gpus.peak.as_gpus());
     };
     store.load_usage(&earth(), start.plus_hours(-1_000), start.plus_hours(1_000), sink).await.unwrap();
     demand

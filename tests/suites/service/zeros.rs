@@ -73,6 +73,7 @@ async fn without_demand(database: &TestDatabase) -> TestService {
         },
         hour: first_hour().plus_hours(hour),
         demand: MilliGpus::from_gpus(gpus),
+        at_end: None,
     };
     let zero = (0..hours).flat_map(|hour| ["anna", "bert"].map(|name| row("ZERO", name, hour, 0)));
     let left = (0..hours / 2).map(|hour| row("LEFT", "anna", hour, 4));

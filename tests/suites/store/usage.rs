@@ -4,7 +4,7 @@ use std::time::Duration;
 use store::{Backend, Merged, Recorded, StoreError};
 use tests::fixture::{at, cluster, gpus, hour, loaded, outcomes, put_clusters, series, usage};
 use tests::{TestDatabase, fresh_database, on_both_databases};
-use vocab::{HourStart, MilliGpus, SeriesId, UsageRow};
+use vocab::{HourDemand, HourStart, MilliGpus, SeriesId, UsageRow};
 
 on_both_databases![
     an_append_counts_inserted_changed_and_left_rows,
@@ -16,6 +16,8 @@ on_both_databases![
     appends_that_need_the_same_new_month_all_succeed,
     appends_over_several_clusters_in_opposite_orders_all_succeed,
     any_sequence_of_appends_leaves_the_last_value_of_each_hour,
+    the_end_of_an_hour_stays_known_until_its_peak_changes,
+    the_ends_of_many_hours_come_back_as_they_were_copied,
     the_usage_of_one_pool_leaves_others_out,
     a_series_is_described_with_its_gaps,
     the_range_leaves_the_peak_of_the_pool_out,
@@ -101,6 +103,7 @@ fn block(cluster: &str, side: i64, from: &str) -> Vec<UsageRow> {
         series: series(&format!("{cluster}:A100:org{:03}", index % side)),
         hour: hour(from).plus_hours(index / side),
         demand: gpus(&index.to_string()),
+        at_end: None,
     };
     (0..side * side).map(cell).collect()
 }
@@ -144,17 +147,19 @@ async fn appends_over_several_clusters_in_opposite_orders_all_succeed(database: 
     assert_eq!(one.usage_version(&cluster("mars")).await.unwrap(), 1);
 }
 
-/// Up to 30 cells among 4 series × 72 hours around the leap day, with one of three values each.
-fn some_cells(state: &mut u64) -> BTreeMap<(SeriesId, HourStart), MilliGpus> {
+/// Up to 30 cells among 4 series × 72 hours around the leap day, with one of three peaks each, and of some the end.
+fn some_cells(state: &mut u64) -> BTreeMap<(SeriesId, HourStart), HourDemand> {
     let mut below = |limit: u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) % limit
     };
     let count = below(30);
     let cells = (0..count).map(|_| {
-        let (organization, hours, gpus) = (below(4), below(72) as i64, below(3) as u32);
+        let (organization, hours, peak, end) = (below(4), below(72) as i64, below(3) as u32, below(4) as u32);
         let series = series(&format!("earth:A100:org{organization}"));
-        ((series, hour("2024-02-28T00").plus_hours(hours)), MilliGpus::from_gpus(gpus))
+        let at_end = (end <= peak).then(|| MilliGpus::from_gpus(end));
+        let demand = HourDemand { peak: MilliGpus::from_gpus(peak), at_end };
+        ((series, hour("2024-02-28T00").plus_hours(hours)), demand)
     });
     cells.collect()
 }
@@ -166,20 +171,70 @@ async fn any_sequence_of_appends_leaves_the_last_value_of_each_hour(database: Te
     for _ in 0..60 {
         let (cells, mut expected) = (some_cells(&mut state), Merged::default());
         for (key, demand) in &cells {
-            match model.insert(key.clone(), *demand) {
+            let old: Option<HourDemand> = model.insert(key.clone(), *demand);
+            match old {
                 None => expected.inserted += 1,
-                Some(old) if old == *demand => expected.unchanged += 1,
+                Some(old)
+                    if old == *demand
+                        || old == (HourDemand { at_end: old.at_end, ..*demand }) && demand.at_end.is_none() =>
+                {
+                    expected.unchanged += 1;
+                    model.insert(key.clone(), old);
+                }
                 Some(_) => expected.changed += 1,
             }
         }
-        let rows: Vec<_> =
-            cells.into_iter().map(|((series, hour), demand)| UsageRow { series, hour, demand }).collect();
+        let rows: Vec<_> = cells.into_iter().map(|((series, hour), demand)| demand.row(series, hour)).collect();
         assert_eq!(store.append(&rows, &[]).await.unwrap().usage, expected);
     }
     let mut left = Vec::new();
     let mut sink = |series: &SeriesId, hour, demand| left.push(((series.clone(), hour), demand));
     store.load_usage(&cluster("earth"), hour("2024-01-01T00"), hour("2025-01-01T00"), &mut sink).await.unwrap();
     assert_eq!(left, model.into_iter().collect::<Vec<_>>());
+}
+
+async fn the_end_of_an_hour_stays_known_until_its_peak_changes(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let append = async |text: &str| store.append(&usage(text), &[]).await.unwrap().usage;
+    let stored = async || loaded(&*store, "earth", "2024-01-01T00", "2025-01-01T00").await;
+    assert_eq!(append("earth:A100:x 2024-03-01T00 4\nearth:A100:x 2024-03-01T01 5>2").await, merged(2, 0, 0));
+    assert_eq!(stored().await, "earth:A100:x 2024-03-01T00 4.000\nearth:A100:x 2024-03-01T01 5.000>2.000\n");
+    assert_eq!(append("earth:A100:x 2024-03-01T00 4>1\nearth:A100:x 2024-03-01T01 5").await, merged(0, 1, 1));
+    assert_eq!(stored().await, "earth:A100:x 2024-03-01T00 4.000>1.000\nearth:A100:x 2024-03-01T01 5.000>2.000\n");
+    assert_eq!(append("earth:A100:x 2024-03-01T00 4>0\nearth:A100:x 2024-03-01T01 6").await, merged(0, 2, 0));
+    assert_eq!(stored().await, "earth:A100:x 2024-03-01T00 4.000>0.000\nearth:A100:x 2024-03-01T01 6.000\n");
+    let both = usage("earth:A100:x 2024-03-01T02 7\nearth:A100:x 2024-03-01T02 7>3");
+    assert_eq!(store.append(&both, &[]).await.unwrap().usage, merged(1, 0, 1), "together they know the end");
+    let twice = usage("earth:A100:x 2024-03-01T02 7>3\nearth:A100:x 2024-03-01T02 7>4");
+    let fault = store.append(&twice, &[]).await.unwrap_err().to_string();
+    assert!(fault.contains("both 3.000 and 4.000 GPUs"), "{fault}");
+    assert!(stored().await.ends_with("T02 7.000>3.000\n"));
+}
+
+async fn the_ends_of_many_hours_come_back_as_they_were_copied(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let end = |(index, row): (usize, UsageRow)| {
+        // Of every third row the end is not known.
+        UsageRow {
+            at_end: (index % 3 > 0).then(|| MilliGpus::from_milli(index as u64).unwrap().min(row.demand)),
+            ..row
+        }
+    };
+    // More than one INSERT takes.
+    let rows: Vec<UsageRow> = block("earth", 180, "2024-02-01T00").into_iter().enumerate().map(end).collect();
+    for (inserted, unchanged) in [(32_400, 0), (0, 32_400)] {
+        assert_eq!(store.append(&rows, &[]).await.unwrap().usage, merged(inserted, 0, unchanged));
+    }
+    let mut left = BTreeMap::new();
+    let mut sink = |series: &SeriesId, hour: HourStart, demand| {
+        left.insert((series.clone(), hour), demand);
+    };
+    store.load_usage(&cluster("earth"), hour("2024-01-01T00"), hour("2025-01-01T00"), &mut sink).await.unwrap();
+    let expected: BTreeMap<_, _> =
+        rows.into_iter().map(|row| ((row.series.clone(), row.hour), row.hour_demand())).collect();
+    assert_eq!(left, expected);
 }
 
 async fn the_usage_of_one_pool_leaves_others_out(database: TestDatabase) {
@@ -190,8 +245,8 @@ async fn the_usage_of_one_pool_leaves_others_out(database: TestDatabase) {
     let rows: Vec<&str> = rows.lines().map(str::trim).collect();
     store.append(&usage(&rows.join("\n")), &[]).await.unwrap();
     let mut found = BTreeMap::new();
-    let mut sink = |series: &SeriesId, hour: HourStart, demand: MilliGpus| {
-        found.insert((series.to_string(), hour.to_string()), demand.to_string());
+    let mut sink = |series: &SeriesId, hour: HourStart, demand: HourDemand| {
+        found.insert((series.to_string(), hour.to_string()), demand.peak.to_string());
     };
     let of = tests::fixture::pool("earth:A100");
     store.load_pool_usage(&of, hour("2024-03-01T01"), hour("2024-03-01T02"), &mut sink).await.unwrap();

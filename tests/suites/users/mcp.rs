@@ -131,7 +131,7 @@ fn answers_to(lines: &[&[u8]]) -> Vec<Value> {
 #[test]
 fn a_text_that_is_no_json_is_a_parse_error_and_an_empty_batch_an_invalid_request() {
     let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize() }).to_string();
-    let long = [b'x'; 70_000];
+    let long = vec![b'x'; 70_000];
     let lines: [&[u8]; 7] = [b"{\"jsonrpc\": ", b"\xff", &long, b"[]", b" ", b"4", begin.as_bytes()];
     let answers = answers_to(&lines);
     let code = |answer: &Value| (answer["error"]["code"].as_i64(), answer.get("id").cloned());

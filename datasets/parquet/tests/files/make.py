@@ -34,3 +34,8 @@ text = polars.DataFrame(ROWS, schema=NAMES, orient="row").with_columns(
     polars.col("hour").dt.strftime("%Y-%m-%d %H:%M:%S"), polars.col("demand_gpus").cast(polars.Int64)
 )
 text.write_parquet("polars-text.parquet", compression="lz4")
+
+# With the end of the hour, which the last two rows do not know.
+ENDS = [2.5, 1.0, 0.125, 3.25, None, float("nan")]
+ends = polars.DataFrame(ROWS, schema=NAMES, orient="row").with_columns(polars.Series("demand_at_end_gpus", ENDS, polars.Float64, strict=False))
+ends.write_parquet("polars-ends.parquet")

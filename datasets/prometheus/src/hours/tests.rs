@@ -71,13 +71,18 @@ fn collected(
     Ok(collector.finish(asked, &known.iter().map(|name| id(name)).collect(), later))
 }
 
-/// Each series on a line with its hours, `-` where there is no row; then the gaps.
+/// Each series on a line with its hours, `-` where there is no row, `5>3` where 5 fell to 3, `5>?` where nobody knows; then the gaps.
 fn shown(hours: &Hours, asked: Span) -> String {
     let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in &hours.rows {
         let name = format!("{}@{}", row.series.organization, row.series.pool.gpu_model);
         let line = lines.entry(name).or_insert_with(|| vec!["-".to_owned(); asked.hours() as usize]);
-        line[row.hour.hours_since(asked.from) as usize] = row.demand.as_gpus().to_string();
+        let at_end = match row.at_end {
+            None => ">?".to_owned(),
+            Some(at_end) if at_end == row.demand => String::new(),
+            Some(at_end) => format!(">{}", at_end.as_gpus()),
+        };
+        line[row.hour.hours_since(asked.from) as usize] = format!("{}{at_end}", row.demand.as_gpus());
     }
     let rows = lines.iter().map(|(name, line)| format!("{name} {}", line.join(" ")));
     let gaps = hours.gaps.iter().map(|gap| {
@@ -102,15 +107,15 @@ fn an_hour_is_the_peak_of_its_samples_and_the_pool_that_of_their_sum() {
     check(
         &[("vision", "1 2 3 1 | 4 4 4 4"), ("speech", "3 1 0 0.5 | 1 1 1 9")],
         &[],
-        "*@A100 4 13
-         speech@A100 3 9
-         vision@A100 3 4",
+        "*@A100 4>1.5 13
+         speech@A100 3>0.5 9
+         vision@A100 3>1 4",
     );
 }
 
 #[test]
 fn the_first_moment_of_an_hour_belongs_to_it_and_not_to_the_one_before() {
-    check(&[("vision", "0 0 0 0 | 7 0 0 0 | 0 0 0 5")], &[], "*@A100 0 7 5\nvision@A100 0 7 5");
+    check(&[("vision", "0 0 0 0 | 7 0 0 0 | 0 0 0 5")], &[], "*@A100 0 7>0 5\nvision@A100 0 7>0 5");
 }
 
 #[test]
@@ -118,12 +123,12 @@ fn who_is_absent_beside_others_has_no_pods_and_counts_as_zero() {
     check(
         &[("vision", "2 2 . . | . . . . | 3 3 3 3"), ("speech", "1 1 1 1 | 1 1 1 1 | 1 1 1 1")],
         &["left", "gone@H800"],
-        "*@A100 3 1 4
+        "*@A100 3>1 1 4
          *@H800 0 0 0
          gone@H800 0 0 0
          left@A100 0 0 0
          speech@A100 1 1 1
-         vision@A100 2 0 3",
+         vision@A100 2>0 0 3",
     );
 }
 
@@ -145,8 +150,8 @@ fn hours_with_too_few_samples_are_one_gap_with_the_fewest() {
     check(
         &[("vision", "2 . . . | . 1 . . | 1 1 . . | 1 . . .")],
         &[],
-        "*@A100 - - 1 -
-         vision@A100 - - 1 -
+        "*@A100 - - 1>? -
+         vision@A100 - - 1>? -
          gap all 0..2 1 of 4 samples
          gap all 3..4 1 of 4 samples",
     );
@@ -161,12 +166,24 @@ fn a_value_that_is_no_number_makes_its_time_unmeasured_for_its_pool_alone() {
             ("text@H800", "5 5 5 5 | 5 5 5 5 | 5 5 5 5"),
         ],
         &[],
-        "*@A100 10 - 3
+        "*@A100 10>2 - 3
          *@H800 5 5 5
          speech@A100 1 - 1
          text@H800 5 5 5
-         vision@A100 9 - 2
+         vision@A100 9>1 - 2
          gap A100 1..2 values that are not numbers",
+    );
+}
+
+#[test]
+fn the_end_of_an_hour_is_not_known_where_its_last_sample_is_missing_or_no_number() {
+    check(
+        &[("vision", "5 4 3 . | 5 4 3 n | 5 4 3 2"), ("text@H800", "6 6 6 . | 6 6 6 4 | 6 6 6 6")],
+        &[],
+        "*@A100 5>? 5>? 5>2
+         *@H800 6>? 6>4 6
+         text@H800 6>? 6>4 6
+         vision@A100 5>? 5>? 5>2",
     );
 }
 
@@ -188,7 +205,7 @@ fn parts_come_to_the_same_as_the_whole_and_who_appears_later_was_at_zero_before(
     let first = (span(0, 1), answer(0, &[("vision", "1 2 1 1")]), None);
     let second = (span(1, 3), answer(1, &[("speech", "4 4 4 4 | 5 5 5 5")]), None);
     let hours = collected(&[first, second], asked, &[], false).unwrap();
-    assert_eq!(shown(&hours, asked), "*@A100 2 4 5\nspeech@A100 0 4 5\nvision@A100 2 0 0");
+    assert_eq!(shown(&hours, asked), "*@A100 2>1 4 5\nspeech@A100 0 4 5\nvision@A100 2>1 0 0");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 use super::dialect::clusters::require_clusters;
 use super::{SqlStore, dialect};
 use crate::StoreError;
-use crate::stored::{Stamp, amount, span, whole};
-use crate::usage::{AppendReport, SeriesSummary, UsageBatches, UsageSink, UsageStore, batch, series};
+use crate::stored::{Stamp, span, whole};
+use crate::usage::{AppendReport, SeriesSummary, UsageBatches, UsageSink, UsageStore, batch, hour_demand, series};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
@@ -54,15 +54,15 @@ impl UsageStore for SqlStore {
     ) -> Result<(), StoreError> {
         let mut connection = self.readers().acquire().await?;
         require_clusters(&mut connection, [&pool.cluster].into_iter()).await?;
-        let query = sqlx::query_as::<_, (String, Stamp, i64)>(
-            "SELECT organization, hour, demand_milli FROM usage JOIN series ON series.id = series_id
+        let query = sqlx::query_as::<_, (String, Stamp, i64, Option<i64>)>(
+            "SELECT organization, hour, demand_milli, at_end_milli FROM usage JOIN series ON series.id = series_id
              WHERE cluster = $1 AND gpu_model = $2 AND hour >= $3 AND hour < $4",
         );
         let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
         let mut rows = query.bind(Stamp::from(from)).bind(Stamp::from(to)).fetch(&mut *connection);
-        while let Some((organization, hour, demand)) = rows.try_next().await? {
+        while let Some((organization, hour, demand, at_end)) = rows.try_next().await? {
             let of = series(pool.cluster.as_str(), pool.gpu_model.as_str(), &organization)?;
-            sink(&of, hour.hour()?, amount("demand", demand)?);
+            sink(&of, hour.hour()?, hour_demand(demand, at_end)?);
         }
         Ok(())
     }
@@ -73,6 +73,14 @@ impl UsageStore for SqlStore {
 
     async fn measured_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError> {
         self.range(cluster, "SELECT first_hour, last_hour FROM clusters WHERE name = $1").await
+    }
+
+    async fn knows_ends(&self, cluster: &ClusterName) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM usage JOIN series ON series.id = series_id
+             WHERE cluster = $1 AND at_end_milli IS NOT NULL)",
+        );
+        Ok(query.bind(cluster.as_str()).fetch_one(self.readers()).await?)
     }
 
     async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError> {

@@ -236,7 +236,12 @@ mod tests {
         let series =
             SeriesId { pool: PoolId::parse("earth:A100").unwrap(), organization: Organization::parse("x").unwrap() };
         let hour = |index: i64| HourStart::from_unix_s(index * 3_600).unwrap();
-        let row = |index| UsageRow { series: series.clone(), hour: hour(index), demand: MilliGpus::from_gpus(1) };
+        let row = |index| UsageRow {
+            series: series.clone(),
+            hour: hour(index),
+            demand: MilliGpus::from_gpus(1),
+            at_end: None,
+        };
         let rows: Vec<_> = (0..20_000).map(row).collect();
         sqlx::query("PRAGMA max_page_count = 60").execute(&store.writer).await.unwrap();
         let fault = store.append(&rows, &[]).await.unwrap_err();

@@ -5,7 +5,7 @@ use crate::StoreError;
 use crate::stored::Span;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
-use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, SeriesId, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourDemand, HourStart, MilliGpus, SeriesId, UsageRow};
 
 /// The rows of one cluster.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub hour: HourStart,
     /// Position in the batch's list of series.
     pub series: u32,
-    pub demand: MilliGpus,
+    pub demand: HourDemand,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,11 +75,11 @@ pub(crate) fn by_cluster<'a>(
     for batch in batches.values_mut() {
         let Batch { series, rows, capacity, repeated } = batch;
         rows.sort_unstable_by_key(|row| (row.hour, row.series));
-        repeated.usage = without_repeats(rows, |row| (row.hour, row.series), |row| row.demand)
-            .map_err(|(a, b)| contradiction(series[a.series as usize], a.hour, [a.demand, b.demand]))?;
+        repeated.usage =
+            joined(rows).map_err(|(row, both)| contradiction(series[row.series as usize], row.hour, both))?;
         capacity.sort_unstable_by(|a, b| (&a.pool, a.from).cmp(&(&b.pool, b.from)));
-        repeated.capacity = without_repeats(capacity, |row| (&row.pool, row.from), |row| row.capacity)
-            .map_err(|(a, b)| contradiction(&a.pool, a.from, [a.capacity, b.capacity]))?;
+        repeated.capacity =
+            without_repeats(capacity).map_err(|(a, b)| contradiction(&a.pool, a.from, [a.capacity, b.capacity]))?;
     }
     Ok(batches)
 }
@@ -103,7 +103,7 @@ fn grouped(rows: &[UsageRow]) -> BTreeMap<&ClusterName, Batch<'_>> {
     }
     for (row, place) in rows.iter().zip(places) {
         let (home, series) = homes[place as usize];
-        batches[home].1.rows.push(Row { hour: row.hour, series, demand: row.demand });
+        batches[home].1.rows.push(Row { hour: row.hour, series, demand: row.hour_demand() });
     }
     batches.into_iter().collect()
 }
@@ -133,19 +133,38 @@ fn interned(rows: &[UsageRow]) -> (Vec<&SeriesId>, Vec<u32>) {
     (series, places)
 }
 
+/// Keeps one row of each group of rows of one series and hour, which are neighbours, with what they know together. Returns the number of
+/// removed rows, or the first row that is contradicted, and the two amounts.
+fn joined(rows: &mut Vec<Row>) -> Result<usize, (Row, [MilliGpus; 2])> {
+    let before = rows.len();
+    let mut contradicted = None;
+    rows.dedup_by(|row, kept| {
+        let same = (row.hour, row.series) == (kept.hour, kept.series);
+        match kept.demand.joined(row.demand) {
+            _ if !same => false,
+            Ok(both) => {
+                kept.demand = both;
+                true
+            }
+            Err(both) => {
+                contradicted.get_or_insert((*kept, both));
+                true
+            }
+        }
+    });
+    contradicted.map_or(Ok(before - rows.len()), Err)
+}
+
 /// Keeps one row of each group of equal rows, which are neighbours. Returns the number of removed rows, or the two rows of
 /// the first group whose values differ.
-fn without_repeats<T: Copy, K: PartialEq>(
-    rows: &mut Vec<T>,
-    key: impl Fn(T) -> K,
-    value: impl Fn(T) -> MilliGpus,
-) -> Result<usize, (T, T)> {
-    let differ = |pair: &&[T]| key(pair[0]) == key(pair[1]) && value(pair[0]) != value(pair[1]);
+fn without_repeats<'a>(rows: &mut Vec<&'a CapacityRow>) -> Result<usize, (&'a CapacityRow, &'a CapacityRow)> {
+    let key = |row: &&'a CapacityRow| (&row.pool, row.from);
+    let differ = |pair: &&[&'a CapacityRow]| key(&pair[0]) == key(&pair[1]) && pair[0].capacity != pair[1].capacity;
     if let Some(pair) = rows.windows(2).find(differ) {
         return Err((pair[0], pair[1]));
     }
     let before = rows.len();
-    rows.dedup_by_key(|row| key(*row));
+    rows.dedup_by(|row, kept| key(row) == key(kept));
     Ok(before - rows.len())
 }
 
@@ -171,6 +190,7 @@ mod tests {
                 },
                 hour: HourStart::from_unix_s(hour.parse::<i64>().unwrap() * 3_600).unwrap(),
                 demand: MilliGpus::parse(gpus).unwrap(),
+                at_end: None,
             }
         };
         text.lines().map(|line| parse(line.trim())).collect()
@@ -178,7 +198,7 @@ mod tests {
 
     fn shown(batches: &BTreeMap<&ClusterName, Batch<'_>>) -> String {
         let row = |batch: &Batch<'_>, row: &Row| {
-            format!("{} {} {}", batch.series[row.series as usize], row.hour.unix_s() / 3_600, row.demand)
+            format!("{} {} {}", batch.series[row.series as usize], row.hour.unix_s() / 3_600, row.demand.peak)
         };
         let lines = batches.values().flat_map(|batch| batch.rows.iter().map(move |line| row(batch, line)));
         lines.collect::<Vec<_>>().join("\n")

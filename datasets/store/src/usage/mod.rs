@@ -3,9 +3,9 @@
 pub(crate) mod batch;
 
 use crate::StoreError;
-use crate::stored::{Stamp, pool, valid, whole};
+use crate::stored::{Stamp, amount, pool, valid, whole};
 use async_trait::async_trait;
-use vocab::{CapacityRow, ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourDemand, HourStart, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
 
 /// Counts of the rows of an append by their effect. The sum is their number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct SeriesSummary {
 }
 
 /// Receives the rows of a load.
-pub type UsageSink<'a> = &'a mut (dyn FnMut(&SeriesId, HourStart, MilliGpus) + Send);
+pub type UsageSink<'a> = &'a mut (dyn FnMut(&SeriesId, HourStart, HourDemand) + Send);
 
 /// Batches of rows, or why there is none.
 pub type UsageBatches<'a> = &'a mut (dyn Iterator<Item = Result<Vec<UsageRow>, String>> + Send);
@@ -51,7 +51,8 @@ pub type UsageBatches<'a> = &'a mut (dyn Iterator<Item = Result<Vec<UsageRow>, S
 /// The usage history.
 #[async_trait]
 pub trait UsageStore {
-    /// Inserts rows and replaces those whose value differs, of any number of clusters, in any order.
+    /// Inserts rows and replaces those whose value differs, of any number of clusters, in any order. A row with the stored peak that
+    /// does not know the end of its hour leaves the end that is stored.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if a cluster is unknown; [`StoreError::Contradiction`] if the rows hold two values for the
@@ -106,6 +107,9 @@ pub trait UsageStore {
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn measured_range(&self, cluster: &ClusterName) -> Result<Option<(HourStart, HourStart)>, StoreError>;
+
+    /// Whether the end of any hour of a cluster is known. Where none is, it reads all rows.
+    async fn knows_ends(&self, cluster: &ClusterName) -> Result<bool, StoreError>;
 
     /// Number of organizations that ever had a row in the cluster. A name in two pools counts twice; `*` does not count.
     async fn organization_count(&self, cluster: &ClusterName) -> Result<u64, StoreError>;
@@ -172,6 +176,12 @@ impl TryFrom<SummaryRow> for SeriesSummary {
             changed_at: row.changed_at.0,
         })
     }
+}
+
+/// Demand of an hour, from its row.
+pub(crate) fn hour_demand(demand_milli: i64, at_end_milli: Option<i64>) -> Result<HourDemand, StoreError> {
+    let at_end = at_end_milli.map(|milli| amount("demand at the end", milli)).transpose()?;
+    Ok(HourDemand { peak: amount("demand", demand_milli)?, at_end })
 }
 
 /// A series, from the names in its row.

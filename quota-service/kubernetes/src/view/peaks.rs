@@ -47,7 +47,8 @@ struct Over {
     hour: HourStart,
     model: GpuModel,
     organization: Organization,
-    gpus_milli: u64,
+    /// Peak of the hour and level at its end, in thousandths of a GPU.
+    height: Height,
 }
 
 impl HourPeaks {
@@ -85,14 +86,14 @@ impl HourPeaks {
 
     fn close(&mut self, hour: HourStart) {
         if self.is_whole {
-            let peak = |height: Option<&Height>| height.map_or(0, |height| height.peak);
             for level in &self.known {
                 let (model, organization) = (level.model.clone(), level.organization.clone());
-                self.over.push(Over { hour, model, organization, gpus_milli: peak(self.levels.get(level)) });
+                let height = self.levels.get(level).copied().unwrap_or_default();
+                self.over.push(Over { hour, model, organization, height });
             }
             for (model, height) in &self.pools {
                 let organization = Organization::pool_peak();
-                self.over.push(Over { hour, model: model.clone(), organization, gpus_milli: height.peak });
+                self.over.push(Over { hour, model: model.clone(), organization, height: *height });
             }
         }
         for height in self.levels.values_mut().chain(self.pools.values_mut()) {
@@ -134,7 +135,8 @@ impl HourPeaks {
                 organization: over.organization,
             },
             hour: over.hour,
-            demand: amount(over.gpus_milli),
+            demand: amount(over.height.peak),
+            at_end: Some(amount(over.height.now)),
         });
         let mut rows = std::mem::take(&mut self.rows);
         rows.extend(over);

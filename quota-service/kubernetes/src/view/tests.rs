@@ -153,17 +153,18 @@ fn an_hour_counts_if_it_was_watched_whole_and_peaks_are_what_was_together() {
     // One changes in place: it was never away.
     view.set_pod(PodFacts { priority: 9, ..pod(3, 3, TaskClass::Hp, Some("n1")) }, at(400));
     view.pass_to(at(3_600));
-    let rows = |view: &mut View| -> Vec<(String, i64, u64)> {
+    let rows = |view: &mut View| -> Vec<(String, i64, [u64; 2])> {
         let rows = view.take_rows().into_iter();
         rows.map(|row| {
             let name = row.series.organization.as_str().to_owned();
-            (name, row.hour.hours_since(HourStart::from_unix_s(START).unwrap()), row.demand.milli() / 1_000)
+            let gpus = [row.demand, row.at_end.unwrap()].map(|gpus| gpus.milli() / 1_000);
+            (name, row.hour.hours_since(HourStart::from_unix_s(START).unwrap()), gpus)
         })
         .collect()
     };
     assert_eq!(
         rows(&mut view),
-        [("team-a".to_owned(), 0, 6), ("*".to_owned(), 0, 6)],
+        [("team-a".to_owned(), 0, [6, 5]), ("*".to_owned(), 0, [6, 5])],
         "the hour before was begun late"
     );
     view.missed();
@@ -172,7 +173,11 @@ fn an_hour_counts_if_it_was_watched_whole_and_peaks_are_what_was_together() {
     view.pass_to(at(7_200));
     assert_eq!(rows(&mut view), [], "something may have been missed");
     view.pass_to(at(10_800));
-    assert_eq!(rows(&mut view)[0], ("team-a".to_owned(), 2, 0), "who asked before and does no more asks for nothing");
+    assert_eq!(
+        rows(&mut view)[0],
+        ("team-a".to_owned(), 2, [0, 0]),
+        "who asked before and does no more asks for nothing"
+    );
     view.pass_to(at(4 * 3_600 + 7_200));
     assert_eq!(rows(&mut view).len(), 2, "unwatched hours are missing, except the one that had begun");
 }

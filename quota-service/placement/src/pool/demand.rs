@@ -7,7 +7,7 @@ use super::apply::gpus_milli;
 use super::{Ending, Pool, Request, Waiting};
 use crate::fleet::{Fleet, Gang, PodRequest};
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{HourStart, MilliGpus, Organization, TaskClass, TaskId, UnixSeconds};
+use vocab::{HourDemand, HourStart, MilliGpus, Organization, TaskClass, TaskId, UnixSeconds};
 
 /// How long a task waits or runs before it counts toward the peak of an hour.
 pub const SETTLED_AFTER_S: i64 = 60;
@@ -26,17 +26,27 @@ impl Level {
     fn raise(&mut self, young_milli: u64) {
         self.peak_milli = self.peak_milli.max(self.milli.saturating_sub(young_milli));
     }
+
+    /// Ends an hour; the next one begins with what counts at its end.
+    fn close(&mut self, hour: HourStart, organization: &Organization, young_milli: u64) -> HourOfDemand {
+        debug_assert!(self.milli >= young_milli, "young demand of {organization} is demand");
+        let amount = |milli| MilliGpus::from_milli(milli).unwrap_or(MilliGpus::ZERO);
+        let at_end_milli = self.milli - young_milli;
+        let peak = amount(std::mem::replace(&mut self.peak_milli, at_end_milli));
+        let demand = HourDemand { peak, at_end: Some(amount(at_end_milli).min(peak)) };
+        HourOfDemand { hour, organization: organization.clone(), demand }
+    }
 }
 
-/// The peak of an hour that is over; `*` for the pool's own.
+/// The demand of an hour that is over; `*` for the pool's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HourOfDemand {
     /// The hour.
     pub hour: HourStart,
     /// The organization.
     pub organization: Organization,
-    /// Peak of its HP demand in the hour, in GPUs.
-    pub demand: MilliGpus,
+    /// Its HP demand in the hour: the peak, and the level at the end.
+    pub demand: HourDemand,
 }
 
 /// A task that has neither waited nor run for [`SETTLED_AFTER_S`].
@@ -177,19 +187,10 @@ impl DemandMeter {
         while hour < present {
             let next = hour.plus_hours(1);
             self.settle_by(next.instant().plus_s(-1));
-            let one = |(organization, level): (&Organization, &Level)| HourOfDemand {
-                hour,
-                organization: organization.clone(),
-                demand: MilliGpus::from_milli(level.peak_milli).unwrap_or(MilliGpus::ZERO),
-            };
-            closed.extend(self.organizations.iter().map(one));
-            closed.push(one((&Organization::pool_peak(), &self.total)));
             for (organization, level) in &mut self.organizations {
-                debug_assert!(level.milli >= self.nursery.of(organization), "young demand of {organization} is demand");
-                level.peak_milli = level.milli - self.nursery.of(organization);
+                closed.push(level.close(hour, organization, self.nursery.of(organization)));
             }
-            debug_assert!(self.total.milli >= self.nursery.total_milli, "young demand is demand");
-            self.total.peak_milli = self.total.milli - self.nursery.total_milli;
+            closed.push(self.total.close(hour, &Organization::pool_peak(), self.nursery.total_milli));
             hour = next;
         }
         debug_assert!(hour >= present, "all hours before the present one are closed");

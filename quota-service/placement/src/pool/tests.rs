@@ -168,8 +168,14 @@ fn hp_demand_is_measured_hour_by_hour_with_what_waits() {
     submit(&mut pool, start + 10, "b", TaskClass::Hp, 4, None);
     pool.handle(at(start + 80), &Command::Finish { task: task("a") }).1.unwrap();
     let report = pool.pass(at(start + 2 * 3_600));
-    let demand: Vec<String> = report.consequences.demand.iter().map(|one| one.demand.to_string()).collect();
-    assert_eq!(demand, ["12.000", "12.000", "4.000", "4.000"], "an organization and the pool, two hours");
+    let milli = |one: &HourOfDemand| [one.demand.peak, one.demand.at_end.unwrap()].map(MilliGpus::milli);
+    let demand: Vec<_> = report.consequences.demand.iter().map(milli).collect();
+    let (first, second) = ([12_000, 4_000], [4_000, 4_000]);
+    assert_eq!(
+        demand,
+        [first, first, second, second],
+        "an organization and the pool, two hours, at the peak and at the end"
+    );
 }
 
 /// One step of a random history.

@@ -93,6 +93,7 @@ fn usage(body: &[u8]) {
         gpu_model: row.series.pool.gpu_model.to_string(),
         organization: row.series.organization.to_string(),
         demand_gpus: row.demand.as_gpus(),
+        demand_at_end_gpus: row.at_end.map(vocab::MilliGpus::as_gpus),
     };
     assert_eq!(UsageBatch { rows: rows.iter().map(body).collect() }.try_into(), Ok(rows));
 }

@@ -123,7 +123,7 @@ async fn a_pool_without_any_organization_in_its_history_keeps_its_quota(database
     let _ = submit(&service, &spot("spot", 8.0, 1, None)).await;
     let of = SeriesId::pool_peak(pool(POOL));
     let hour = |number: i64| end().hour().unwrap().plus_hours(number);
-    let zero = |number| UsageRow { series: of.clone(), hour: hour(number), demand: MilliGpus::ZERO };
+    let zero = |number| UsageRow { series: of.clone(), hour: hour(number), demand: MilliGpus::ZERO, at_end: None };
     let rows: Vec<_> = (0..500).map(zero).collect();
     let _ = service.service.core.store.append(&rows, &[]).await.unwrap();
     service.pass_s(500 * HOUR_S);

@@ -82,7 +82,7 @@ async fn hours_that_are_over_become_usage_once_they_were_seen_whole(database: Te
     let (first, last) = (end().to_string(), end().plus_s(7_200).to_string());
     let rows = loaded(store, "demo", &first[..13], &last[..13]).await;
     let hour = &end().plus_s(3_600).to_string()[..13];
-    let expected = format!("demo:A100:* {hour} 20.000\ndemo:A100:org-000 {hour} 20.000\n");
+    let expected = format!("demo:A100:* {hour} 20.000>16.000\ndemo:A100:org-000 {hour} 20.000>16.000\n");
     assert_eq!(rows, expected, "the peak of the second hour; of the first one only a part was seen");
     let forecast = service.get("/v1/forecast?cluster=demo&gpu_model=A100").await.expect(200);
     assert_eq!(forecast["issue_time"], end().plus_s(7_200).to_string());
@@ -94,6 +94,7 @@ async fn broken_promises_of_its_own_lower_eta_and_the_limits(database: TestDatab
     let mut settings = service.get(path).await.expect(200);
     (settings["min_outcomes"], settings["grace_s"]) = (10.into(), 0.into());
     let _ = service.put(path, &settings).await.expect(200);
+    service.renew().await;
     for number in 0..10 {
         assert_eq!(submit(&service, &spot(&format!("spot-{number}"), 1.0, 1, Some(1))).await["status"], "running");
     }

@@ -111,7 +111,7 @@ fn names(series: &SeriesId) -> (&str, &str) {
     (series.pool.gpu_model.as_str(), series.organization.as_str())
 }
 
-/// Replaces rows that differ and inserts missing ones, all of them between the hours of `span`.
+/// Replaces rows that differ (a row with the same peak that does not know the end of its hour does not) and inserts missing ones, all of them between the hours of `span`.
 async fn merge(
     connection: &mut PgConnection,
     rows: &[Row],
@@ -121,22 +121,25 @@ async fn merge(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "CREATE TEMPORARY TABLE IF NOT EXISTS staged
-             (hour timestamptz NOT NULL, demand_milli bigint NOT NULL, series_id integer NOT NULL) ON COMMIT DROP",
+             (hour timestamptz NOT NULL, demand_milli bigint NOT NULL, at_end_milli bigint, series_id integer NOT NULL)
+             ON COMMIT DROP",
     )
     .execute(&mut *connection)
     .await?;
     sqlx::query("TRUNCATE staged").execute(&mut *connection).await?;
     fill(connection, "staged", rows, ids).await?;
     let changed = "WITH written AS (
-             UPDATE usage SET demand_milli = staged.demand_milli FROM staged
+             UPDATE usage SET demand_milli = staged.demand_milli, at_end_milli = staged.at_end_milli FROM staged
              WHERE usage.hour = staged.hour AND usage.series_id = staged.series_id
-                 AND usage.demand_milli <> staged.demand_milli AND usage.hour BETWEEN $1 AND $2
+                 AND (usage.demand_milli <> staged.demand_milli
+                     OR usage.at_end_milli IS DISTINCT FROM coalesce(staged.at_end_milli, usage.at_end_milli))
+                 AND usage.hour BETWEEN $1 AND $2
              RETURNING usage.series_id
          ) SELECT series_id, count(*) FROM written GROUP BY series_id";
     written.changed += run(connection, changed, span, &mut written.series).await?;
     let inserted = "WITH written AS (
-             INSERT INTO usage (hour, demand_milli, series_id)
-             SELECT hour, demand_milli, series_id FROM staged
+             INSERT INTO usage (hour, demand_milli, at_end_milli, series_id)
+             SELECT hour, demand_milli, at_end_milli, series_id FROM staged
              WHERE NOT EXISTS (
                  SELECT FROM usage WHERE usage.hour = staged.hour AND usage.series_id = staged.series_id
                      AND usage.hour BETWEEN $1 AND $2

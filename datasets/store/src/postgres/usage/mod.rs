@@ -5,10 +5,10 @@ mod partitions;
 use super::clusters::{lock_all_clusters, lock_cluster, require_clusters};
 use super::{LONG, PostgresStore};
 use crate::StoreError;
-use crate::stored::{Stamp, all, amount};
+use crate::stored::{Stamp, all};
 use crate::transaction::Transaction;
 use crate::usage::batch::{self, Batch};
-use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, series};
+use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, hour_demand, series};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, raw_sql};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,14 +79,15 @@ pub(crate) async fn load(
     require_clusters(&mut snapshot, [cluster].into_iter()).await?;
     // One row for each series: arrays save the cost of a row for each hour. IS TRUE keeps the filter on series away from
     // the index, whose key begins with the hour: with both filters, Postgres would read it once for each series.
-    let query = sqlx::query_as::<_, (String, String, Vec<Stamp>, Vec<i64>)>(
+    let query = sqlx::query_as::<_, (String, String, Vec<Stamp>, Vec<i64>, Option<Vec<i64>>)>(
         "WITH loaded AS MATERIALIZED (
-             SELECT series_id, array_agg(hour) AS hours, array_agg(demand_milli) AS demands FROM usage
+             SELECT series_id, array_agg(hour) AS hours, array_agg(demand_milli) AS demands,
+                 CASE WHEN count(at_end_milli) > 0 THEN array_agg(coalesce(at_end_milli, -1)) END AS ends FROM usage
              WHERE hour >= $2 AND hour < $3
                  AND (series_id IN (SELECT id FROM series WHERE cluster = $1)) IS TRUE
              GROUP BY series_id
          )
-         SELECT gpu_model, organization, hours, demands FROM loaded JOIN series ON id = series_id
+         SELECT gpu_model, organization, hours, demands, ends FROM loaded JOIN series ON id = series_id
          ORDER BY gpu_model, organization",
     )
     .bind(cluster.as_str())
@@ -95,8 +96,9 @@ pub(crate) async fn load(
     // Planned again each time: which months are read depends on the hours.
     .persistent(false);
     let mut rows = query.fetch(&mut *snapshot);
-    while let Some((gpu_model, organization, hours, demands)) = rows.try_next().await? {
-        pass_on(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, &demands, sink)?;
+    while let Some((gpu_model, organization, hours, demands, ends)) = rows.try_next().await? {
+        let ends = ends.as_deref().unwrap_or_default();
+        pass_on(&series(cluster.as_str(), &gpu_model, &organization)?, &hours, (&demands, ends), sink)?;
     }
     Ok(())
 }
@@ -147,15 +149,21 @@ pub(crate) async fn append_within(
     Ok(report)
 }
 
-/// Passes one series to `sink`, by hour: the query plan decides the order of the hours within an array.
-fn pass_on(series: &SeriesId, hours: &[Stamp], demands: &[i64], sink: UsageSink<'_>) -> Result<(), StoreError> {
-    let mut rows: Vec<(HourStart, i64)> = Vec::with_capacity(hours.len());
-    for (hour, demand) in hours.iter().zip(demands) {
-        rows.push((hour.hour()?, *demand));
+/// Passes one series to `sink`, by hour: the query plan decides the order of the hours within an array. `ends` are empty where none is
+/// known, and -1 where that of an hour is not.
+fn pass_on(
+    series: &SeriesId,
+    hours: &[Stamp],
+    (demands, ends): (&[i64], &[i64]),
+    sink: UsageSink<'_>,
+) -> Result<(), StoreError> {
+    let mut rows: Vec<(HourStart, i64, Option<i64>)> = Vec::with_capacity(hours.len());
+    for (place, (hour, demand)) in hours.iter().zip(demands).enumerate() {
+        rows.push((hour.hour()?, *demand, ends.get(place).copied().filter(|end| *end >= 0)));
     }
     rows.sort_unstable();
-    for (hour, demand) in rows {
-        sink(series, hour, amount("demand", demand)?);
+    for (hour, demand, at_end) in rows {
+        sink(series, hour, hour_demand(demand, at_end)?);
     }
     Ok(())
 }

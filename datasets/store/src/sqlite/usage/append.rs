@@ -4,12 +4,12 @@
 use crate::StoreError;
 use crate::stored::{Span, Stamp, milli};
 use crate::usage::batch::{Batch, Row};
-use crate::usage::{AppendReport, Merged};
+use crate::usage::{AppendReport, Merged, hour_demand};
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use std::collections::HashMap;
-use vocab::{ClusterName, HourStart, SeriesId};
+use vocab::{ClusterName, HourDemand, HourStart, SeriesId};
 
-/// Three parameters a row; SQLite takes up to 32,766.
+/// Four parameters a row; SQLite takes up to 32,766.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
 pub async fn append(
@@ -41,7 +41,8 @@ async fn append_usage(connection: &mut SqliteConnection, batch: &Batch<'_>, old:
         for row in group {
             match stored.get(&row.hour.unix_s()) {
                 None => inserted += 1,
-                Some(&demand) if demand != milli(row.demand) => changed += 1,
+                // The end of an hour stays known where the row with the same peak does not know it.
+                Some(known) if known.joined(row.demand) != Ok(*known) => changed += 1,
                 Some(_) => continue,
             }
             writes.push((id, *row));
@@ -74,30 +75,31 @@ async fn resolve(connection: &mut SqliteConnection, series: &SeriesId) -> Result
     Ok((making.bind(cluster).bind(gpu_model).bind(organization).fetch_one(connection).await?, true))
 }
 
-/// Stored rows of a series: hours, in seconds since 1970, and amounts.
+/// Stored rows of a series by hour, in seconds since 1970.
 async fn stored(
     connection: &mut SqliteConnection,
     id: i64,
     first: HourStart,
     last: HourStart,
-) -> Result<HashMap<i64, i64>, StoreError> {
-    let query = sqlx::query_as::<_, (i64, i64)>(
-        "SELECT hour, demand_milli FROM usage WHERE series_id = $1 AND hour BETWEEN $2 AND $3",
+) -> Result<HashMap<i64, HourDemand>, StoreError> {
+    let query = sqlx::query_as::<_, (i64, i64, Option<i64>)>(
+        "SELECT hour, demand_milli, at_end_milli FROM usage WHERE series_id = $1 AND hour BETWEEN $2 AND $3",
     );
     let rows = query.bind(id).bind(first.unix_s()).bind(last.unix_s()).fetch_all(connection).await?;
-    Ok(rows.into_iter().collect())
+    rows.into_iter().map(|(hour, demand, at_end)| Ok((hour, hour_demand(demand, at_end)?))).collect()
 }
 
 async fn upsert(connection: &mut SqliteConnection, rows: &[(i64, Row)]) -> Result<(), StoreError> {
-    let places = vec!["(?, ?, ?)"; rows.len()].join(", ");
+    let places = vec!["(?, ?, ?, ?)"; rows.len()].join(", ");
     let statement = format!(
-        "INSERT INTO usage (series_id, hour, demand_milli) VALUES {places}
-         ON CONFLICT (series_id, hour) DO UPDATE SET demand_milli = excluded.demand_milli"
+        "INSERT INTO usage (series_id, hour, demand_milli, at_end_milli) VALUES {places}
+         ON CONFLICT (series_id, hour)
+         DO UPDATE SET demand_milli = excluded.demand_milli, at_end_milli = excluded.at_end_milli"
     );
     // Prepared for full chunks only: a statement for each number of rows would evict all others from the cache.
     let mut query = sqlx::query(AssertSqlSafe(statement)).persistent(rows.len() == ROWS_PER_STATEMENT);
     for (id, row) in rows {
-        query = query.bind(id).bind(row.hour.unix_s()).bind(milli(row.demand));
+        query = query.bind(id).bind(row.hour.unix_s()).bind(milli(row.demand.peak)).bind(row.demand.at_end.map(milli));
     }
     query.execute(connection).await?;
     Ok(())

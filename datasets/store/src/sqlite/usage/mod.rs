@@ -3,10 +3,10 @@ mod append;
 use super::SqliteStore;
 use super::clusters::require_cluster;
 use crate::StoreError;
-use crate::stored::{Stamp, all, amount};
+use crate::stored::{Stamp, all};
 use crate::transaction::Transaction;
 use crate::usage::batch::{self, Batch};
-use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, series};
+use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, hour_demand, series};
 use futures_util::TryStreamExt;
 use sqlx::{Sqlite, SqliteConnection};
 use std::collections::BTreeMap;
@@ -56,13 +56,14 @@ pub(crate) async fn load(
     );
     for (id, gpu_model, organization) in listing.bind(cluster.as_str()).fetch_all(&mut *snapshot).await? {
         let series = series(cluster.as_str(), &gpu_model, &organization)?;
-        let query = sqlx::query_as::<_, (Stamp, i64)>(
-            "SELECT hour, demand_milli FROM usage WHERE series_id = $1 AND hour >= $2 AND hour < $3 ORDER BY hour",
+        let query = sqlx::query_as::<_, (Stamp, i64, Option<i64>)>(
+            "SELECT hour, demand_milli, at_end_milli FROM usage
+             WHERE series_id = $1 AND hour >= $2 AND hour < $3 ORDER BY hour",
         );
         let query = query.bind(id).bind(Stamp::from(from)).bind(Stamp::from(to));
         let mut rows = query.fetch(&mut *snapshot);
-        while let Some((hour, demand)) = rows.try_next().await? {
-            sink(&series, hour.hour()?, amount("demand", demand)?);
+        while let Some((hour, demand, at_end)) = rows.try_next().await? {
+            sink(&series, hour.hour()?, hour_demand(demand, at_end)?);
         }
     }
     Ok(())

@@ -1053,6 +1053,10 @@ class OrganizationBound:
 class OrganizationCorrection:
     """The correction of an organization's forecast, on average over its steps."""
 
+    fallen_gpus: float
+    """How far demand had fallen below the peak of the hour before by the end of it, which mean and median
+    follow; 0 where the end is not known."""
+
     mean_gpus: float
     """The mean."""
 
@@ -2920,6 +2924,10 @@ class UsageRowBody:
 
     organization: str
     """`*` for the pool's own hourly peak."""
+
+    demand_at_end_gpus: float | None = None
+    """HP GPUs running + pending at the end of the hour, at most `demand_gpus`; left out where it is not known.
+    The means and medians of the next hours are better with it."""
 
 
 @dataclass(frozen=True, kw_only=True)

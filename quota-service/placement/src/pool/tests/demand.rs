@@ -26,7 +26,7 @@ fn hp_work_that_does_not_fit_on_the_empty_pool_is_no_demand_and_never_usage() {
     assert_eq!(gpus(&pool), 24);
     pool.handle(at(30), &Command::Delete { task: task("huge") }).1.unwrap();
     assert_eq!(gpus(&pool), 24);
-    let hours: Vec<u64> = pool.pass(at(3_600)).consequences.demand.iter().map(|one| one.demand.milli()).collect();
+    let hours: Vec<u64> = pool.pass(at(3_600)).consequences.demand.iter().map(|one| one.demand.peak.milli()).collect();
     assert_eq!(hours, [24_000, 24_000], "the organization, and the pool");
 }
 
@@ -66,7 +66,7 @@ const FIRST: i64 = 2_800;
 
 /// The demand of the hours that are over at a second: the organization's and the pool's.
 fn closed(pool: &mut Pool, seconds: i64) -> Vec<u64> {
-    pool.pass(at(FIRST + seconds)).consequences.demand.iter().map(|one| one.demand.milli() / 1_000).collect()
+    pool.pass(at(FIRST + seconds)).consequences.demand.iter().map(|one| one.demand.peak.milli() / 1_000).collect()
 }
 
 #[test]
