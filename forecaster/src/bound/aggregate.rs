@@ -195,7 +195,7 @@ impl Aggregator<'_> {
         let (mut means, mut stddevs) = (vec![0.0; steps], vec![0.0; steps * organizations]);
         for (place, forecast) in self.forecasts.iter().enumerate() {
             for (step, one) in forecast.steps()[..steps].iter().enumerate() {
-                means[step] += one.mean_gpus;
+                means[step] += forecast.mean_for_bounds_gpus(step);
                 stddevs[step * organizations + place] = one.stddev_gpus;
             }
         }
@@ -214,19 +214,19 @@ impl Aggregator<'_> {
         let quantile = StepQuantile::at(self.rate);
         let mut all: Vec<_> = offered.iter().map(|_| Vec::with_capacity(self.forecasts.len())).collect();
         for forecast in self.forecasts {
-            let mut largest = (f64::NEG_INFINITY, 0);
+            let (mut largest, mut passed) = ((f64::NEG_INFINITY, 0), 0);
             let mut steps = forecast.steps().iter().enumerate();
-            let mut passed = 0;
             for (hours, shares) in offered.iter().zip(&mut all) {
                 for (place, step) in steps.by_ref().take(hours.steps() - passed) {
-                    let gpus = quantile.gpus(step);
+                    let gpus = quantile.gpus(step, forecast.mean_for_bounds_gpus(place));
                     if gpus > largest.0 {
                         largest = (gpus, place);
                     }
                 }
                 passed = hours.steps();
                 let (bound_gpus, place) = largest;
-                let StepForecast { mean_gpus, stddev_gpus, .. } = forecast.steps()[place];
+                let stddev_gpus = forecast.steps()[place].stddev_gpus;
+                let mean_gpus = forecast.mean_for_bounds_gpus(place);
                 let organization = forecast.series().organization.clone();
                 shares.push(OrganizationShare { organization, step: place + 1, mean_gpus, stddev_gpus, bound_gpus });
             }
@@ -293,9 +293,9 @@ impl StepQuantile {
     }
 
     /// In GPUs, never below zero.
-    fn gpus(&self, step: &StepForecast) -> f64 {
-        let gaussian = || step.mean_gpus + step.stddev_gpus * self.deviations;
-        self.exported.map_or_else(gaussian, |place| step.quantiles_gpus[place]).max(0.0)
+    fn gpus(&self, step: &StepForecast, mean_gpus: f64) -> f64 {
+        let gaussian = mean_gpus + step.stddev_gpus * self.deviations;
+        self.exported.map_or(gaussian, |place| step.quantiles_gpus[place]).max(0.0)
     }
 }
 

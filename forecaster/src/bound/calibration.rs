@@ -301,10 +301,10 @@ impl PoolResiduals {
         for step in 0..self.horizon.steps() {
             let mut total = 0.0;
             for (member, &place) in self.members.iter().enumerate() {
-                let forecast = issued.forecasts[place].steps()[step];
-                let residual = came[member].demand_gpus[step] - forecast.mean_gpus;
+                let forecast = &issued.forecasts[place];
+                let residual = came[member].demand_gpus[step] - forecast.mean_for_bounds_gpus(step);
                 total += residual;
-                let deviation = forecast.stddev_gpus.max(LEAST_STDDEV_GPUS);
+                let deviation = forecast.steps()[step].stddev_gpus.max(LEAST_STDDEV_GPUS);
                 self.standardised[member][step].push(residual / deviation);
             }
             self.total[step].push(total);

@@ -1,6 +1,7 @@
 //! Forecasts as they are to be issued.
 
 use super::cursor::Cursor;
+use super::fallen::fallen_gpus;
 use super::quantiles::Between;
 use super::reach::Reach;
 use super::series::{Inputs, SeriesState, recorded_steps};
@@ -24,6 +25,8 @@ impl Calibrator {
             between: &between,
             shared: self.shared(),
             latest_gpus: None,
+            fallen: &self.fallen,
+            fallen_gpus: 0.0,
         };
         let blocks: Vec<_> = raw.chunks(SERIES_AT_ONCE).collect();
         let issued = side_by_side(blocks.len(), |block| self.apply_to(panel, blocks[block], &of));
@@ -39,15 +42,17 @@ impl Calibrator {
             let place = places.find(all.len(), |place| all[place].id(), forecast.series()).ok();
             let demand = place.and_then(|place| demand_of(panel, place, forecast.issue()));
             let latest_gpus = demand.and_then(|demand| demand.latest_gpus());
-            corrected(forecast, state, &Inputs { latest_gpus, ..*of })
+            let fallen_gpus = place.map_or(0.0, |place| fallen_gpus(panel, place, forecast.issue()));
+            corrected(forecast, state, &Inputs { latest_gpus, fallen_gpus, ..*of })
         };
         raw.iter().map(one).collect()
     }
 }
 
 fn corrected(forecast: &DemandForecast, state: &SeriesState, of: &Inputs<'_>) -> DemandForecast {
-    let steps = state.correct(forecast.steps(), of);
+    let mut steps = state.correct(forecast.steps(), of);
+    let lowered_gpus = of.follow_fall(&mut steps);
     let corrected = DemandForecast::new(forecast.series().clone(), forecast.issue(), forecast.origin(), steps);
     // Past a billion GPUs there is nothing to correct.
-    corrected.unwrap_or_else(|_| forecast.clone())
+    corrected.map_or_else(|_| forecast.clone(), |corrected| corrected.with_lowered_means(lowered_gpus))
 }

@@ -1,19 +1,22 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 5 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 6 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
 //! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 }
 //! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
 //! │ hours × { products, targets f64 } │ hours × rates × { weight of each expert, lost, outcomes f64 }
 //! │ end of the remembered hours i64 (i64::MIN: none) │ hours u32 × { demand f32 }, NaN: not measured }
+//! │ steps × { squares of falls, means, medians f64 }
 //! ```
 //!
 //! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
-//! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand.
+//! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand, format 5 knew of no falls. Where none was
+//! seen, format 5 is written.
 
 use super::Calibrator;
 use super::experts::{EXPERTS, LEARNED_RATES};
+use super::fallen::{Fallen, STORED_NUMBERS as STORED_FALLS};
 use super::linear::{Linear, STORED_NUMBERS};
 use super::long::{MEMORY_HOURS, Memory};
 use super::pool::{PoolState, Residual};
@@ -25,7 +28,8 @@ use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId
 
 const MAGIC: &[u8; 5] = b"HRCAL";
 /// Numbers of the formats: the one that is written, and those that are read, too.
-const FORMAT: u8 = 5;
+const FORMAT: u8 = 6;
+const FORMAT_WITH_MEMORY: u8 = 5;
 const FORMAT_OF_EXPERTS: u8 = 4;
 const FORMAT_WITH_RISES: u8 = 3;
 const FORMAT_OF_RESIDUALS: u8 = 2;
@@ -60,7 +64,8 @@ impl Calibrator {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.push(FORMAT);
+        let format = if self.fallen.is_untaught() { FORMAT_WITH_MEMORY } else { FORMAT };
+        bytes.push(format);
         bytes.extend([self.horizon.get(), u8::from(self.is_correcting)]);
         bytes.extend(self.newest.map_or(NEVER, HourStart::unix_s).to_le_bytes());
         bytes.extend((self.series.len() as u32).to_le_bytes());
@@ -88,6 +93,9 @@ impl Calibrator {
             bytes.extend(pool.memory.until().map_or(NEVER, HourStart::unix_s).to_le_bytes());
             bytes.extend((pool.memory.gpus().len() as u32).to_le_bytes());
             bytes.extend(pool.memory.gpus().flat_map(f32::to_le_bytes));
+        }
+        if format == FORMAT {
+            bytes.extend(self.fallen.numbers().flat_map(f64::to_le_bytes));
         }
         bytes
     }
@@ -123,6 +131,11 @@ impl Calibrator {
                 return Err(reader.damaged("pools out of order"));
             }
             calibrator.pools.push(pool);
+        }
+        if *format >= FORMAT {
+            let steps = (0..horizon.steps()).map(|_| reader.numbers::<STORED_FALLS>()).collect::<Result<_, _>>()?;
+            calibrator.fallen =
+                Fallen::from_numbers(steps).ok_or_else(|| reader.damaged("sums of falls that are none"))?;
         }
         if !reader.bytes.is_empty() {
             return Err(reader.damaged("more bytes than its parts need"));
@@ -264,7 +277,7 @@ impl<'a> Reader<'a> {
                     .ok_or_else(|| self.damaged("weights of experts that are no distribution"))?;
             }
         }
-        if format == FORMAT {
+        if format >= FORMAT_WITH_MEMORY {
             state.memory = self.memory()?;
         }
         Ok(state)

@@ -2,7 +2,8 @@
 //!
 //! A forecast teaches once all its hours are over. Per organization the order statistics of its residuals over a week,
 //! half shrunk to those of all organizations, correct the upper quantiles, over long horizons by less; the median follows its own misses in small
-//! steps, the mean its recent error, and quantiles of demand in whole GPUs are whole. Per pool residuals of its measured
+//! steps, the mean its recent error, both follow the level at the end of the last hour where demand fell within it, and quantiles of
+//! demand in whole GPUs are whole. Per pool residuals of its measured
 //! peak make [`Conformal`], from which B_H follows.
 //!
 //! ```text
@@ -15,6 +16,7 @@ mod bytes;
 mod conformal;
 mod cursor;
 mod experts;
+mod fallen;
 mod history;
 mod linear;
 mod long;
@@ -36,6 +38,7 @@ pub use recent::{Recent, recent};
 
 use cursor::Cursor;
 use datasets::{Panel, window};
+use fallen::{Fallen, fallen_gpus};
 use pool::PoolState;
 use quantiles::{Between, Demand, UsualLosses};
 use reach::Reach;
@@ -93,6 +96,8 @@ pub struct Calibrator {
     series: Vec<SeriesState>,
     /// By id.
     pools: Vec<PoolState>,
+    /// How far means and medians follow what demand fell by within the hour before.
+    fallen: Fallen,
     /// Residuals of all organizations, at each level; follow from `series`.
     shared: [Counts; 2],
     /// Residuals of all pools, `[hours − 1]`, sorted; follow from `pools`.
@@ -123,6 +128,7 @@ impl Calibrator {
             newest: None,
             series: Vec::new(),
             pools: Vec::new(),
+            fallen: Fallen::new(horizon),
             shared: Default::default(),
             all: vec![Vec::new(); horizon.steps()],
         }
@@ -137,7 +143,8 @@ impl Calibrator {
     /// Switches the correction of organizations. What was learned about them is lost; what was about pools stays.
     #[must_use]
     pub fn correcting(self, is_correcting: bool) -> Self {
-        Self { is_correcting, series: Vec::new(), shared: Default::default(), ..self }
+        let fallen = Fallen::new(self.horizon);
+        Self { is_correcting, series: Vec::new(), shared: Default::default(), fallen, ..self }
     }
 
     /// Hours of the forecasts that it corrects.
@@ -220,7 +227,15 @@ impl Calibrator {
             let (state, lesson) = (&mut self.series[place], lesson.1);
             if state.is_known() && lesson.measured.contains(&true) {
                 let latest_gpus = lesson.demand.latest_gpus();
-                let of = Inputs { horizon, reach: &reach, between: &between, shared, latest_gpus };
+                let of = Inputs {
+                    horizon,
+                    reach: &reach,
+                    between: &between,
+                    shared,
+                    latest_gpus,
+                    fallen: &self.fallen,
+                    fallen_gpus: lesson.fallen_gpus,
+                };
                 let losses = state.losses(&lesson, &of);
                 judged.push((place, state.quantiles.in_usual(&losses)));
             }
@@ -235,13 +250,18 @@ impl Calibrator {
     fn learn_series(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
         let (recorded, reach) = (recorded_steps(self.horizon), Reach::over(self.horizon));
         let mut cursor = Cursor::default();
+        // The factors of before tell what of a miss is due to a fall.
+        let known_before = self.fallen.clone();
+        self.fallen.fade();
         for (id, lesson) in self.lessons(panel, issue, raw) {
             let known = cursor.find(self.series.len(), |place| &self.series[place].id, id);
             let known = known.unwrap_or_else(|place| {
                 self.series.insert(place, SeriesState::new(id.clone(), self.horizon));
                 place
             });
-            self.series[known].learn(issue, &lesson, (&recorded, &reach), &mut self.shared);
+            let state = &mut self.series[known];
+            state.teach_falls(&lesson, self.horizon, &mut self.fallen);
+            state.learn(issue, &lesson, (&recorded, &reach, &known_before), &mut self.shared);
         }
     }
 
@@ -260,7 +280,9 @@ impl Calibrator {
             let came = window::outcome(panel, place, issue, horizon)?;
             let steps = &forecast.steps()[..horizon.steps()];
             let demand = demand_of(panel, place, issue)?;
-            Some((forecast.series(), Lesson { steps, actual_gpus: came.demand_gpus, measured: came.measured, demand }))
+            let fallen_gpus = fallen_gpus(panel, place, issue);
+            let lesson = Lesson { steps, actual_gpus: came.demand_gpus, measured: came.measured, demand, fallen_gpus };
+            Some((forecast.series(), lesson))
         })
     }
 

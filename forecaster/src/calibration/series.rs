@@ -1,5 +1,6 @@
 //! Evidence of the recent past about one organization's forecasts.
 
+use super::fallen::{Below, Fallen};
 use super::quantiles::{Between, Demand, QuantileExperts, QuantileLosses, Statements, losses};
 use super::reach::Reach;
 use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
@@ -81,6 +82,8 @@ pub struct Lesson<'a> {
     pub measured: &'a [bool],
     /// Demand of the organization before and after the issue time.
     pub demand: Demand<'a>,
+    /// How far it fell within the hour before the issue time, in GPUs; zero where that is not known.
+    pub fallen_gpus: f64,
 }
 
 /// Inputs of a correction beside the organization's own state.
@@ -95,6 +98,31 @@ pub struct Inputs<'a> {
     pub shared: [f64; 2],
     /// Demand of the hour before it, where it was measured.
     pub latest_gpus: Option<f64>,
+    /// How far means and medians follow falls.
+    pub fallen: &'a Fallen,
+    /// How far demand fell within the hour before it, in GPUs; zero where that is not known.
+    pub fallen_gpus: f64,
+}
+
+impl Inputs<'_> {
+    /// By how many GPUs the median of a step, counted from 0, follows the fall of the hour before.
+    fn median_fall_gpus(&self, step: usize) -> f64 {
+        if self.fallen_gpus > 0.0 { self.fallen.parts(step).median * self.fallen_gpus } else { 0.0 }
+    }
+
+    /// Lowers the means by what they follow of the fall of the hour before. Returns by how many GPUs, step by step; nothing where there
+    /// was none.
+    pub fn follow_fall(&self, steps: &mut [StepForecast]) -> Vec<f64> {
+        if self.fallen_gpus <= 0.0 {
+            return Vec::new();
+        }
+        let lower = |(number, step): (usize, &mut StepForecast)| {
+            let lowered_gpus = (self.fallen.parts(number).mean * self.fallen_gpus).min(step.mean_gpus);
+            step.mean_gpus -= lowered_gpus;
+            lowered_gpus
+        };
+        steps.iter_mut().enumerate().map(lower).collect()
+    }
 }
 
 impl SeriesState {
@@ -135,7 +163,7 @@ impl SeriesState {
         &mut self,
         issue: HourStart,
         lesson: &Lesson<'_>,
-        (recorded, reach): (&[usize], &Reach),
+        (recorded, reach, fallen): (&[usize], &Reach, &Fallen),
         shared: &mut [Counts; 2],
     ) {
         let steps = lesson.steps.len() as f64;
@@ -148,9 +176,13 @@ impl SeriesState {
         for step in measured() {
             let (forecast, actual) = (&lesson.steps[step], lesson.actual_gpus[step]);
             self.is_whole &= (actual - actual.round()).abs() < WHOLE_GPUS;
+            // Bounds rest on the mean that this corrects, and stay as they are without falls.
             self.error_gpus += actual - forecast.mean_gpus;
             self.error_hours += 1.0;
-            let off = actual - (forecast.quantiles_gpus[0] + self.median * deviation(forecast));
+            // A miss of the median by not following a fall is no error of the series.
+            let followed_gpus =
+                if lesson.fallen_gpus > 0.0 { fallen.parts(step).median * lesson.fallen_gpus } else { 0.0 };
+            let off = actual - (forecast.quantiles_gpus[0] + self.median * deviation(forecast) - followed_gpus);
             pull += if off > 0.0 {
                 0.5
             } else if off < 0.0 {
@@ -170,6 +202,30 @@ impl SeriesState {
             }
         }
         self.quantiles.settle_rises(&lesson.demand, recorded, reach);
+    }
+
+    /// Passes on what came after demand had fallen, against what would have been issued without it.
+    pub fn teach_falls(&self, lesson: &Lesson<'_>, horizon: HorizonHours, fallen: &mut Fallen) {
+        if lesson.fallen_gpus <= 0.0 {
+            return;
+        }
+        let error_gpus = self.mean_error_gpus(horizon);
+        for step in (0..lesson.steps.len()).filter(|step| lesson.measured[*step]) {
+            let (forecast, actual) = (&lesson.steps[step], lesson.actual_gpus[step]);
+            let median_gpus = forecast.quantiles_gpus[0] + self.median * deviation(forecast);
+            let below = Below {
+                fallen_gpus: lesson.fallen_gpus,
+                mean_gpus: forecast.mean_gpus + error_gpus - actual,
+                median_gpus: median_gpus - actual,
+            };
+            fallen.learn(step, forecast, &below);
+        }
+    }
+
+    /// The part of the recent error of the mean that corrects, in GPUs.
+    fn mean_error_gpus(&self, horizon: HorizonHours) -> f64 {
+        let prior = ERROR_PRIOR_ISSUES * horizon.steps() as f64;
+        ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior)
     }
 
     const fn recorded(&self) -> usize {
@@ -258,8 +314,7 @@ impl SeriesState {
 
     /// The steps of a forecast as they are issued.
     pub fn correct(&self, steps: &[StepForecast], of: &Inputs<'_>) -> Vec<StepForecast> {
-        let prior = ERROR_PRIOR_ISSUES * of.horizon.steps() as f64;
-        let error = ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior);
+        let error = self.mean_error_gpus(of.horizon);
         let shares = self.quantiles.shares();
         let one = |(number, step): (usize, &StepForecast)| {
             let (corrected, centre) = self.corrected(step, of);
@@ -270,7 +325,7 @@ impl SeriesState {
             StepForecast {
                 mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
                 stddev_gpus: step.stddev_gpus,
-                quantiles_gpus: [q50, q90, q95.max(q90)],
+                quantiles_gpus: [(q50 - of.median_fall_gpus(number)).max(0.0), q90, q95.max(q90)],
             }
         };
         let mut corrected: Vec<StepForecast> = steps.iter().enumerate().map(one).collect();

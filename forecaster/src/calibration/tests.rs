@@ -1,5 +1,6 @@
 //! A calibrator learns, does not see the future, and refuses damaged state.
 
+mod fallen;
 mod mixture;
 mod reach;
 

@@ -28,7 +28,7 @@ fn panel(cluster: &str, keep: impl Fn(usize) -> bool) -> Panel {
         });
         let first = if place == 5 { 200 } else { 0 };
         let measured = (0..HOURS).map(|hour| hour >= first && !(place == 2 && hour % 97 == 0)).collect();
-        builder.push_series(id, demand.collect(), measured).unwrap();
+        builder.push_series(id, demand.collect(), measured, Vec::new()).unwrap();
     }
     builder.finish().unwrap()
 }

@@ -271,8 +271,9 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
 /// Corrections of the forecasts of a pool, for its explanation only.
 #[must_use]
 pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
-    let calibrator = pool.corrected.calibrator();
-    let one = |(raw, issued): (&DemandForecast, &DemandForecast)| {
+    let corrected = &pool.corrected;
+    let calibrator = corrected.calibrator();
+    let one = |((raw, issued), fallen_gpus): ((&DemandForecast, &DemandForecast), &f64)| {
         let correction = calibrator.correction(raw, issued)?;
         let [q50_gpus, q90_gpus, q95_gpus] = correction.quantiles_gpus;
         Some(OrganizationCorrection {
@@ -282,12 +283,19 @@ pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
             q50_gpus,
             q90_gpus,
             q95_gpus,
+            fallen_gpus: *fallen_gpus,
         })
     };
     CalibrationExplanation {
         correcting: calibrator.is_correcting(),
         newest_issue_time: calibrator.newest_issue().map(|issue| issue.to_string()),
-        organizations: pool.corrected.raw().iter().zip(pool.corrected.issued()).filter_map(one).collect(),
+        organizations: corrected
+            .raw()
+            .iter()
+            .zip(corrected.issued())
+            .zip(&corrected.fallen_gpus)
+            .filter_map(one)
+            .collect(),
     }
 }
 

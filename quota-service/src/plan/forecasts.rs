@@ -2,7 +2,7 @@
 
 use super::cluster::{ClusterInputs, Run};
 use cycle::more_steps;
-use datasets::Panel;
+use datasets::{Panel, Series};
 use forecaster::calibration::{Calibrator, Recent, recent};
 use forecaster::{Predict, PredictError, forecast};
 use placement::staleness;
@@ -103,9 +103,12 @@ impl ClusterInputs {
 impl Predictions {
     /// Forecasts come in the order of the panel.
     pub(super) fn of_pool(&self, inputs: &ClusterInputs, pool: &PoolId) -> Corrected {
+        let before = inputs.panel.index_of(self.issue).and_then(|issue| issue.checked_sub(1));
+        let fallen_gpus = |one: &Series| before.map_or(0.0, |hour| one.fallen_gpus(hour));
         Corrected {
             all: self.clone(),
             places: inputs.panel.places_of(pool),
+            fallen_gpus: inputs.panel.series_of(pool).iter().map(fallen_gpus).collect(),
             recent: recent(&inputs.panel, pool, self.issue, inputs.run.trained.horizon()),
             calibrator: inputs.calibrator.clone(),
             run: inputs.run.clone(),
@@ -120,6 +123,8 @@ pub struct Corrected {
     all: Predictions,
     /// Those of the pool.
     places: Range<usize>,
+    /// How far demand of each series fell within the hour before, in GPUs; zero where that is not known.
+    pub(super) fallen_gpus: Vec<f64>,
     /// Demand of the pool before them.
     pub(super) recent: Recent,
     calibrator: Option<Arc<Calibrator>>,

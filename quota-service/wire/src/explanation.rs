@@ -104,6 +104,9 @@ pub struct OrganizationCorrection {
     pub q90_gpus: f64,
     /// The 0.95 quantile.
     pub q95_gpus: f64,
+    /// How far demand had fallen below the peak of the hour before by the end of it, which mean and median follow; 0 where the end is
+    /// not known.
+    pub fallen_gpus: f64,
 }
 
 /// The calendar of days off.
