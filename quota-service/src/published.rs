@@ -212,6 +212,39 @@ impl PublishedPool {
         })
     }
 
+    /// The same quotas, with what the tasks that are placed here hold of them, in `promised` tasks; `None` where that is what they
+    /// say. What may still be admitted never rises.
+    #[must_use]
+    pub fn following(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
+        let mut least = state.idle;
+        let mut has_changed = self.glance.tasks.is_none_or(|tasks| tasks.promised != promised);
+        let mut followed = |answer: &Answer| {
+            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.clone() };
+            let spot = state.spot(hours);
+            least = least.min(answer.held.available).min(plan::amount(answer.fresh.quota_gpus).left_after(spot));
+            if (spot, least) == (answer.held.spot, answer.held.available) {
+                return answer.clone();
+            }
+            has_changed = true;
+            let mut fresh = answer.fresh.clone();
+            fresh.available_gpus = least.as_gpus();
+            Answer::new(fresh, answer.computed_at, Held { spot, available: least }, self.problem.as_deref())
+        };
+        let answers = self.answers.iter().map(&mut followed).collect();
+        has_changed.then(|| {
+            let tasks = TaskCounts { promised, ..self.glance.tasks.unwrap_or_else(counts) };
+            Self {
+                id: self.id.clone(),
+                answers,
+                made_of: self.made_of.clone(),
+                eta_moves: self.eta_moves.clone(),
+                stored_explanations: self.stored_explanations.clone(),
+                problem: self.problem.clone(),
+                glance: Glance { tasks: Some(tasks), ..self.glance.clone() },
+            }
+        })
+    }
+
     /// A pool without a quota.
     #[must_use]
     pub const fn without_quota(id: PoolId, problem: String) -> Self {
@@ -313,6 +346,30 @@ pub(crate) mod tests {
             longest_quota_wait_s: 0,
             as_of: UnixSeconds::new(1_709_251_260),
         }
+    }
+
+    #[test]
+    fn what_tasks_placed_here_hold_is_taken_from_what_may_be_admitted_and_the_quota_stays() {
+        let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
+        let of = |pool: &PublishedPool| -> Vec<(f64, f64, f64)> {
+            let answers = pool.answers.iter().map(|answer| (answer.fresh.quota_gpus, answer.held));
+            answers.map(|(quota, held)| (quota, held.spot.as_gpus(), held.available.as_gpus())).collect()
+        };
+        let (one, four) = (HorizonHours::ONE, HorizonHours::new(4).unwrap());
+        let pool = pool.following(&reported(90, &[(four, 10)]), 1, &TaskCounts::default).unwrap();
+        assert_eq!(
+            (pool.glance.tasks.map(|tasks| tasks.promised), &of(&pool)[..]),
+            (Some(1), &[(60.0, 10.0, 50.0), (40.0, 10.0, 30.0)][..])
+        );
+        let following =
+            |pool: &PublishedPool, state: PoolState, promised| pool.following(&state, promised, &|| unreachable!());
+        assert!(following(&pool, reported(90, &[(four, 10)]), 1).is_none(), "that is what was answered");
+        let admitted = following(&pool, reported(60, &[(one, 5), (four, 35)]), 4).unwrap();
+        assert_eq!(of(&admitted), [(60.0, 40.0, 20.0), (40.0, 35.0, 5.0)]);
+        let ended = following(&admitted, reported(90, &[(four, 10)]), 1).unwrap();
+        assert_eq!(of(&ended), [(60.0, 10.0, 20.0), (40.0, 10.0, 5.0)], "a raise waits");
+        let for_hp = following(&pool, reported(3, &[(four, 10)]), 1).unwrap();
+        assert_eq!(of(&for_hp), [(60.0, 10.0, 3.0), (40.0, 10.0, 3.0)], "what is not idle is not admitted");
     }
 
     #[test]

@@ -2,14 +2,16 @@
 
 use crate::core::Core;
 use crate::drift::Drifts;
+use crate::engine::{Limits, TaskCounts};
 use crate::promises::kept::KeptByPool;
 use crate::published::{Published, PublishedPool};
 use arc_swap::ArcSwap;
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use placement::Limit;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
-use vocab::{PoolId, PoolState};
+use vocab::{MilliGpus, PoolId, PoolState, UnixSeconds};
 
 pub struct Quotas {
     pub core: Arc<Core>,
@@ -22,7 +24,14 @@ pub struct Quotas {
     pub publications: watch::Sender<u64>,
     /// Whether the pools of the database were read once.
     is_complete: AtomicBool,
+    /// Pools whose quotas rest on what was changed since, with the number of the change.
+    outdated: Mutex<BTreeMap<PoolId, Change>>,
+    changes: AtomicU64,
 }
+
+/// The number of a change by which quotas are outdated; later ones are larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change(u64);
 
 impl Quotas {
     #[must_use]
@@ -34,6 +43,60 @@ impl Quotas {
             kept: ArcSwap::default(),
             publications: watch::Sender::new(0),
             is_complete: AtomicBool::new(false),
+            outdated: Mutex::default(),
+            changes: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes that what the quotas of a pool rest on has changed: nothing is promised by them until a renewal that begins from now on
+    /// has published others.
+    pub fn outdate(&self, pool: &PoolId) {
+        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
+        outdated.insert(pool.clone(), Change(self.changes.fetch_add(1, Ordering::AcqRel) + 1));
+    }
+
+    /// The last change so far: quotas whose inputs are read from now on know it.
+    #[must_use]
+    pub fn last_change(&self) -> Change {
+        Change(self.changes.load(Ordering::Acquire))
+    }
+
+    /// The limits that a pool has at this time.
+    #[must_use]
+    pub fn limits(&self, pool: &PoolId, now: UnixSeconds) -> Limits {
+        let limits = self.published.load().limits(pool, now);
+        match limits {
+            Limits::Set(limits) if self.is_outdated(pool) => {
+                Limits::Set(limits.into_iter().map(|limit| Limit { quota: MilliGpus::ZERO, ..limit }).collect())
+            }
+            limits => limits,
+        }
+    }
+
+    fn is_outdated(&self, pool: &PoolId) -> bool {
+        self.outdated.lock().unwrap_or_else(PoisonError::into_inner).contains_key(pool)
+    }
+
+    /// Publishes new quotas, whose inputs were read after `known`.
+    pub fn publish_renewed(&self, pools: Vec<PublishedPool>, known: Change) {
+        let ids: Vec<PoolId> = pools.iter().map(|pool| pool.id.clone()).collect();
+        self.publish(pools);
+        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
+        outdated.retain(|pool, change| *change > known || !ids.contains(pool));
+    }
+
+    /// Brings the answers of a pool that is placed here to what its tasks hold: what may still be admitted falls with what was
+    /// admitted. A raise waits for the next renewal, and so do the quotas. `counts` are those of a pool that has begun since the last one.
+    pub fn follow_tasks(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) {
+        let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
+        let mut has_changed = false;
+        self.published.rcu(|published| {
+            let followed = published.pool(cluster, gpu_model).and_then(|pool| pool.following(state, promised, counts));
+            has_changed = followed.is_some();
+            followed.map_or_else(|| Arc::clone(published), |pool| Arc::new(published.with([Arc::new(pool)])))
+        });
+        if has_changed {
+            self.publications.send_modify(|count| *count += 1);
         }
     }
 

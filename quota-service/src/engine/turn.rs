@@ -78,10 +78,9 @@ impl<'a> Draft<'a> {
         }
         self.outcomes.extend(report.consequences.ends.iter().map(|end| record::outcome(self.pool_id, end)));
         let whole = report.consequences.demand.iter().filter(|one| measured.holds(one.hour));
-        self.usage.extend(whole.map(|one| UsageRow {
-            series: SeriesId { pool: self.pool_id.clone(), organization: one.organization.clone() },
-            hour: one.hour,
-            demand: one.demand,
+        self.usage.extend(whole.map(|one| {
+            let series = SeriesId { pool: self.pool_id.clone(), organization: one.organization.clone() };
+            one.demand.row(series, one.hour)
         }));
         self.note_tasks(pool, report, before);
     }

@@ -174,7 +174,7 @@ impl Writer {
         // 2. Decide.
         let mut context =
             TurnContext { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, reads };
-        let limits = self.shared.quotas.published.load().limits(&self.pool, now);
+        let limits = self.shared.quotas.limits(&self.pool, now);
         catch_unwind(AssertUnwindSafe(|| context.answer_all(queued, limits)))
             .map_err(|panic| TurnFault::of(panic.as_ref()))?;
         let TurnContext { tally, draft, .. } = context;
@@ -188,6 +188,9 @@ impl Writer {
             for outcome in &turn.outcomes {
                 metrics::outcome(outcome);
             }
+        }
+        if let Some((shown, promised)) = state.shown() {
+            self.shared.quotas.follow_tasks(&shown, promised, &|| views::counts(&state.pool));
         }
         state.end_downtime(store.as_ref()).await?;
         // Until the hours of a downtime are behind, a fault must not make watched ones of them.

@@ -7,7 +7,6 @@ use crate::core::Core;
 use crate::plan::override_body;
 use crate::quotas::Quotas;
 use crate::refresh::Renewals;
-use crate::refresh::pace::Haste;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -83,7 +82,7 @@ pub async fn create(
     let asked = NewOverride { what, reason, by: write.0.name.clone(), at: now };
     let entry = write.entry(now, StatusCode::CREATED, &json!(body));
     let (record, is_new) = renewals.core.store.put_override(&asked, &entry).await?;
-    renewals.request_renewal(&pool.cluster, Haste::Urgent);
+    renewals.outdate(&pool);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(override_body(&record, now))))
 }
@@ -123,7 +122,7 @@ pub async fn delete(
     let now = renewals.core.clock.now();
     let store = write.store(&renewals.core, StatusCode::NO_CONTENT, &json!({ "before": override_body(&record, now) }));
     store.withdraw_override(record.id, now, &write.0.name).await?;
-    renewals.request_renewal(&pool.cluster, Haste::Urgent);
+    renewals.outdate(pool);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -212,8 +212,9 @@ pub async fn put_settings(
     }
     let placement = Box::new(settings.placement.clone());
     let body = put(&renewals, &write, &pool, settings).await?;
+    // Before the order, whose turn would place by the limits of before.
+    renewals.outdate(&pool);
     renewals.engine.ask_if_running(&pool, Order::Settings(placement)).await?;
-    renewals.request_renewal(&pool.cluster, Haste::Urgent);
     Ok(Json(body))
 }
 

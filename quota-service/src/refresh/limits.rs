@@ -24,7 +24,7 @@ async fn push_published(renewals: &Renewals, pool: &PublishedPool) {
 }
 
 fn limits(renewals: &Renewals, pool: &PublishedPool) -> Option<Order> {
-    match renewals.quotas.published.load().limits(&pool.id, renewals.core.clock.now()) {
+    match renewals.quotas.limits(&pool.id, renewals.core.clock.now()) {
         Limits::Set(limits) if pool.problem.is_none() => Some(Order::SetLimits(limits)),
         Limits::Set(_) | Limits::Held | Limits::Kept => None,
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::StoreError;
 use tokio::sync::Notify;
-use vocab::ClusterName;
+use vocab::{ClusterName, PoolId};
 
 pub struct Renewals {
     pub core: Arc<Core>,
@@ -40,6 +40,13 @@ impl Renewals {
     /// Requests a renewal of a cluster, after the least interval of its haste.
     pub fn request_renewal(&self, cluster: &ClusterName, haste: Haste) {
         self.pace.want(cluster, haste);
+    }
+
+    /// Notes that people have changed what the quotas of a pool rest on: nothing is promised by them any more, and others are made at
+    /// once.
+    pub fn outdate(&self, pool: &PoolId) {
+        self.quotas.outdate(pool);
+        self.request_renewal(&pool.cluster, Haste::Urgent);
     }
 
     /// Returns once a renewal of every cluster is requested.

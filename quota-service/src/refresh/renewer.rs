@@ -101,7 +101,7 @@ impl Renewer {
     async fn renew_cluster(&mut self, renewals: &Renewals, led: &Led, cluster: &Cluster) -> Result<(), StoreError> {
         let (epoch, held) = (led.epoch, led.store.as_ref());
         // 1. Read.
-        let now = renewals.core.clock.now();
+        let (now, changed) = (renewals.core.clock.now(), renewals.quotas.last_change());
         let known = read::cluster(renewals, &mut self.cache, cluster, now).instrument(span!("read")).await?;
         let (mut inputs, placed) = match known {
             read::ClusterKnown::Ready(inputs, placed) => (inputs, placed),
@@ -138,7 +138,7 @@ impl Renewer {
                 .await?;
         self.learned.note(&learned);
         if renewals.core.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
-            span!("publish", pools = published.len()).in_scope(|| renewals.quotas.publish(published));
+            span!("publish", pools = published.len()).in_scope(|| renewals.quotas.publish_renewed(published, changed));
         }
         // 5. Record the forecasts.
         if !renewals.core.clock.is_virtual() {

@@ -34,6 +34,11 @@ pub struct Guarantees {
 }
 
 impl Guarantees {
+    /// How many tasks hold a promise.
+    pub fn count_of_tasks(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
     /// Adds a promise, or takes it away.
     pub fn count(&mut self, task: &TaskId, guarantee: Guarantee, gpus_milli: u64, adds: bool) {
         let end = (guarantee.until, task.clone(), guarantee.hours);

@@ -290,6 +290,12 @@ impl Fleet {
         self.guarantees.by_hours()
     }
 
+    /// Tasks whose promise runs.
+    #[must_use]
+    pub fn promised_tasks(&self) -> u64 {
+        self.guarantees.count_of_tasks()
+    }
+
     /// The promises by their ends, the first one first: when, and thousandths of a GPU.
     pub fn promise_ends(&self) -> impl Iterator<Item = (UnixSeconds, u64)> {
         self.guarantees.ends().map(|(until, task)| (until, self.tasks.get(task).map_or(0, Running::gpus_milli)))

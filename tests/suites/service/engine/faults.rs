@@ -9,6 +9,8 @@ on_both_databases![
     two_services_on_one_database_notice_each_other_and_agree,
     when_quotas_are_too_old_to_promise_by_nothing_new_is_promised,
     a_quota_becomes_too_old_between_two_renewals,
+    between_renewals_the_answer_falls_with_what_is_admitted,
+    nothing_is_promised_by_a_quota_that_a_change_has_outdated,
     the_policy_of_a_pool_is_a_setting,
 ];
 
@@ -133,6 +135,50 @@ async fn a_quota_becomes_too_old_between_two_renewals(database: TestDatabase) {
     service.renew().await;
     assert_eq!(quota(&service, 4).await["stage"], "fresh");
     assert_eq!(task(&service, "late").await["status"], "running");
+}
+
+async fn between_renewals_the_answer_falls_with_what_is_admitted(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let before = quota(&service, 4).await;
+    for name in ["one", "two"] {
+        assert_eq!(submit(&service, &spot(name, 8.0, 1, Some(4))).await["status"], "running");
+    }
+    let after = quota(&service, 4).await;
+    assert_eq!(after["quota_gpus"], before["quota_gpus"]);
+    assert_eq!((number(&before["used_gpus"]), number(&after["used_gpus"])), (0.0, 16.0));
+    let available = |answer: &Value| number(&answer["available_gpus"]);
+    assert!((available(&before) - available(&after) - 16.0).abs() < 1e-6, "{before} {after}");
+    let _ = tell(&service, "one", "finish").await.expect(200);
+    let ended = quota(&service, 4).await;
+    assert_eq!((number(&ended["used_gpus"]), available(&ended)), (8.0, available(&after)), "a raise waits");
+    service.renew().await;
+    assert!(available(&quota(&service, 4).await) > available(&after));
+}
+
+/// Each change is stored and answered, and the next promise waits for the quotas that know it.
+async fn nothing_is_promised_by_a_quota_that_a_change_has_outdated(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let now = service.service.core.clock.now();
+    let reserve = json!({
+        "cluster": "demo", "gpu_model": "A100", "kind": "reserve", "gpus": 470.0, "from": now.to_string(),
+        "to": now.plus_s(36_000).to_string(), "reason": "the launch of the new model",
+    });
+    let id = service.post("/v1/overrides", &reserve).await.expect(201)["id"].to_string();
+    let large = submit(&service, &spot("large", 8.0, 2, Some(4))).await;
+    assert_eq!(large["detail"]["waits"]["code"], "over_quota", "{large}");
+    service.renew().await;
+    assert_eq!(task(&service, "large").await["status"], "waiting", "the GPUs are reserved");
+    assert_eq!(service.send(axum::http::Method::DELETE, &format!("/v1/overrides/{id}"), &[], None).await.status, 204);
+    service.renew().await;
+    assert_eq!(task(&service, "large").await["status"], "running");
+    let path = "/v1/pools/demo:A100/settings";
+    let mut settings = service.get(path).await.expect(200);
+    settings["offered_hours"] = json!([1]);
+    let _ = service.put(path, &settings).await.expect(200);
+    let long = submit(&service, &spot("long", 1.0, 1, Some(1))).await;
+    assert_eq!(long["status"], "waiting", "{long}");
+    service.renew().await;
+    assert_eq!(task(&service, "long").await["status"], "running");
 }
 
 async fn the_policy_of_a_pool_is_a_setting(database: TestDatabase) {
