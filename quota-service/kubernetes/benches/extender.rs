@@ -72,6 +72,7 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         gpus: 1,
         class: TaskClass::Spot,
         guarantee: None,
+        hours_fault: None,
         organization: Organization::parse("team-b").expect("a name"),
         priority: 0,
         gpu_model: None,
@@ -86,6 +87,7 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         ready_for: None,
         is_at_will: false,
         workload: None,
+        owner: None,
         share_milli: 0,
         gangs: Vec::new(),
     }

@@ -50,5 +50,7 @@ pub const TERMINATION_TARGET: &str = "TerminationTarget";
 pub const KUEUE_EVICTS: &str = "WorkloadEvictedDueTo";
 /// Kueue reads this annotation of a Workload.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";
+/// Kueue writes this annotation on the Workload of a job that has grown: namespace and name of the one whose place it takes.
+pub const REPLACES: &str = "kueue.x-k8s.io/workload-slice-replacement-for";
 /// Kueue writes this annotation on the pods of a Workload: its name.
 pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";

@@ -2,7 +2,7 @@
 
 use crate::headroom::Offers;
 use crate::view::View;
-use crate::view::facts::{Life, PodFacts};
+use crate::view::facts::{Life, PodFacts, Uid};
 use crate::workloads::{CheckFacts, CheckState, WorkloadFacts};
 use placement::{Limit, Refusal, Stage};
 use std::collections::BTreeMap;
@@ -87,6 +87,8 @@ pub struct World<'a> {
 pub struct Planned {
     /// Answers, the oldest Workload first.
     pub answers: Vec<(WorkloadFacts, Answer)>,
+    /// Slices without room, and why: they are not answered, since any other answer than `Ready` would evict the pods that run.
+    pub growing: Vec<(WorkloadFacts, String)>,
     /// The longest that a Workload waits because quota refuses it, s, by pool.
     pub waits_s: BTreeMap<GpuModel, u64>,
 }
@@ -108,13 +110,9 @@ enum Verdict {
 struct Assumed(Vec<(GpuModel, HorizonHours, u64)>);
 
 impl Assumed {
-    fn add(&mut self, workload: &WorkloadFacts, by_model: &BTreeMap<GpuModel, u64>, mut seen: u64) {
+    fn add(&mut self, workload: &WorkloadFacts, by_model: &BTreeMap<GpuModel, u64>) {
         let Ok(Some(hours)) = workload.hours else { return };
-        for (model, gpus) in by_model {
-            let here = seen.min(*gpus);
-            seen -= here;
-            self.0.push((model.clone(), hours, gpus - here));
-        }
+        self.0.extend(by_model.iter().map(|(model, gpus)| (model.clone(), hours, *gpus)));
     }
 
     /// GPUs left of each limit.
@@ -133,12 +131,13 @@ impl Assumed {
 #[must_use]
 pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
     let mut planned = Planned::default();
-    let mut assumed = assumed(workloads, world);
+    let running = Running::of(world.view);
+    let mut assumed = assumed(workloads, &running, world);
     let mut open: Vec<(&WorkloadFacts, CheckFacts)> =
         workloads.iter().filter_map(|one| Some((one, one.check.filter(|check| is_open(one, check))?))).collect();
     open.sort_by_key(|(one, _)| (one.created, &one.uid));
     for (workload, check) in open {
-        let verdict = verdict(workload, &assumed, world);
+        let verdict = verdict(workload, &assumed, &running, world);
         if let Verdict::Later { pool: Some(pool), .. } = &verdict {
             let waits_s = u64::try_from(world.now.since_s(workload.created)).unwrap_or(0);
             let longest = planned.waits_s.entry(pool.clone()).or_insert(0);
@@ -149,8 +148,12 @@ pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
         }
         let answer = match verdict {
             Verdict::Ready(by_model) => {
-                assumed.add(workload, &by_model, 0);
+                assumed.add(workload, &by_model);
                 Answer::Ready { message: ready(workload) }
+            }
+            Verdict::Later { why, .. } | Verdict::Never { why } if replaces_running(workload, workloads) => {
+                planned.growing.push((workload.clone(), why));
+                continue;
             }
             Verdict::Later { why, .. } => {
                 let tries = world.tries.get(&workload.uid).copied().unwrap_or(0).max(check.retries);
@@ -215,15 +218,68 @@ fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> b
     workload.has_quota && workload.evicted.is_none() && is_due
 }
 
-fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
-    let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    // A pod without a guarantee is in no promise of the fleet.
-    let counts = |pod: &PodFacts| pod.life == Life::Runs && pod.guarantee.is_some();
-    for pod in world.view.pods().values() {
-        if let Some(workload) = pod.workload.as_deref().filter(|_| counts(pod)) {
-            *seen.entry((&pod.namespace, workload)).or_default() += u64::from(pod.gpus);
+/// Whether pods of a slice before it run. Kueue has finished that slice when the new one got its reservation, and stops all pods where
+/// it evicts the new one.
+fn replaces_running(workload: &WorkloadFacts, workloads: &[WorkloadFacts]) -> bool {
+    let mut next = workload.replaces.as_deref();
+    // One after another, as often as the job grew; no longer than there are Workloads.
+    for _ in 0..=workloads.len() {
+        let Some(name) = next else { return false };
+        let is_named = |one: &&WorkloadFacts| name.split_once('/') == Some((&one.namespace, &one.name));
+        match workloads.iter().find(is_named) {
+            Some(before) if before.admitted.is_none() => next = before.replaces.as_deref(),
+            // Of one that has gone nobody knows.
+            _ => return true,
         }
     }
+    true
+}
+
+/// GPUs of running pods that are promised hours; a pod without is in no promise of the fleet.
+struct Running<'a> {
+    view: &'a View,
+    by_workload: BTreeMap<(&'a str, &'a str), u64>,
+    by_owner: BTreeMap<Uid, u64>,
+}
+
+impl<'a> Running<'a> {
+    fn of(view: &'a View) -> Self {
+        let (mut by_workload, mut by_owner) = (BTreeMap::new(), BTreeMap::new());
+        for pod in view.pods().values().filter(|pod| Self::counts(pod)) {
+            if let Some(workload) = pod.workload.as_deref() {
+                *by_workload.entry((&*pod.namespace, workload)).or_default() += u64::from(pod.gpus);
+            }
+            if let Some(owner) = pod.owner {
+                *by_owner.entry(owner).or_default() += u64::from(pod.gpus);
+            }
+        }
+        Self { view, by_workload, by_owner }
+    }
+
+    fn counts(pod: &PodFacts) -> bool {
+        pod.life == Life::Runs && pod.guarantee.is_some()
+    }
+
+    /// Those of a Workload, or, of a slice, of its job.
+    fn gpus_of(&self, workload: &WorkloadFacts) -> u64 {
+        let named = self.by_workload.get(&(&*workload.namespace, &*workload.name)).copied().unwrap_or(0);
+        let owned = workload.owner.and_then(|owner| self.by_owner.get(&owner)).copied().unwrap_or(0);
+        let own = workload.pods.iter().filter_map(|uid| self.view.pod(uid)).filter(|pod| Self::counts(pod));
+        named.max(owned).max(own.map(|pod| u64::from(pod.gpus)).sum())
+    }
+}
+
+/// Without those that are counted already.
+fn less(mut by_model: BTreeMap<GpuModel, u64>, mut counted: u64) -> BTreeMap<GpuModel, u64> {
+    for gpus in by_model.values_mut() {
+        let here = counted.min(*gpus);
+        counted -= here;
+        *gpus -= here;
+    }
+    by_model
+}
+
+fn assumed(workloads: &[WorkloadFacts], running: &Running<'_>, world: &World<'_>) -> Assumed {
     let mut assumed = Assumed::default();
     let is_young = |check: &CheckFacts| check.state == CheckState::Ready && world.now.since_s(check.since) < ASSUMED_S;
     for workload in workloads {
@@ -231,10 +287,7 @@ fn assumed(workloads: &[WorkloadFacts], world: &World<'_>) -> Assumed {
             continue;
         }
         if let Ok(by_model) = workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {
-            let named = seen.get(&(&*workload.namespace, &*workload.name)).copied().unwrap_or(0);
-            let own = workload.pods.iter().filter_map(|uid| world.view.pod(uid)).filter(|pod| counts(pod));
-            let seen = named.max(own.map(|pod| u64::from(pod.gpus)).sum());
-            assumed.add(workload, &by_model, seen);
+            assumed.add(workload, &less(by_model, running.gpus_of(workload)));
         }
     }
     assumed
@@ -248,7 +301,7 @@ fn other_model(view: &View) -> Option<GpuModel> {
     })
 }
 
-fn verdict(workload: &WorkloadFacts, assumed: &Assumed, world: &World<'_>) -> Verdict {
+fn verdict(workload: &WorkloadFacts, assumed: &Assumed, running: &Running<'_>, world: &World<'_>) -> Verdict {
     if workload.is_unseen(world.view) {
         return Verdict::Later { why: "none of its pods is seen yet, which state its hours".to_owned(), pool: None };
     }
@@ -264,6 +317,8 @@ fn verdict(workload: &WorkloadFacts, assumed: &Assumed, world: &World<'_>) -> Ve
         Ok(by_model) => by_model,
         Err(why) => return Verdict::Later { why, pool: None },
     };
+    // Pods of a slice before it keep their promises, and only those that are new get one.
+    let by_model = if workload.replaces.is_some() { less(by_model, running.gpus_of(workload)) } else { by_model };
     let refused = by_model.iter().find_map(|(model, gpus)| refusal(model, *gpus, hours, assumed, world));
     refused.unwrap_or(Verdict::Ready(by_model))
 }

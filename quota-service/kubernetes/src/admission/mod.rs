@@ -128,6 +128,11 @@ impl Guarantees {
         if !self.check.is_ours(&self.calls, &self.fence, now).await {
             return;
         }
+        for (one, why) in planned.growing {
+            let text = format!("its new pods wait, those that run go on: {why}");
+            let note = Note::warning("GuaranteeWaits", "Check", text);
+            self.shared.events().tell(Regarding::workload(&one.namespace, &one.name, &one.uid), note);
+        }
         for (workload, answer) in planned.answers.iter().take(MOST_ANSWERS) {
             // Between two writes the lead may be lost.
             if self.fence.epoch().is_none() {

@@ -8,7 +8,7 @@ mod store;
 mod tests;
 pub mod watch;
 
-pub use read::{GangObject, GangSet, SetPod, Stated, gangs_of, named_gangs};
+pub use read::{GangObject, GangSet, PastEviction, SetPod, Stated, gangs_of, named_gangs};
 pub use runs::Runs;
 pub use store::{Gangs, Missing};
 

@@ -7,7 +7,7 @@ use crate::cluster::workload::{Template, WorkloadSpec as KueueSpec, WorkloadStat
 use crate::names;
 use crate::view::facts::{Reading, gpus_of_pod, is_spot, organization, selected_model};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use vocab::{GpuModel, Organization, TaskClass};
+use vocab::{GpuModel, Organization, TaskClass, UnixSeconds};
 
 /// Labels of pods by which controllers say whose they are.
 const LEADER_WORKER_NAME: &str = "leaderworkerset.sigs.k8s.io/name";
@@ -125,6 +125,17 @@ pub struct Stated {
     pub is_over: bool,
     /// Why Kueue evicts it, where it does: the reason of its condition `Evicted`.
     pub evicted: Option<String>,
+    /// The last eviction by Kueue that is over.
+    pub last_eviction: Option<PastEviction>,
+}
+
+/// An eviction after which Kueue has reserved quota again. Its pods may still take their time to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastEviction {
+    /// Its reason; empty where only its end was seen.
+    pub reason: String,
+    /// When quota was reserved again: pods that got their node before are those that were evicted.
+    pub over: UnixSeconds,
 }
 
 impl Stated {
@@ -140,6 +151,7 @@ impl Stated {
             attempt: None,
             is_over: false,
             evicted: None,
+            last_eviction: None,
         };
         let key = |kind: GangKind, name: String| GangKey { kind, name };
         let sets = |sets: Vec<(u64, &Template)>| {
@@ -158,9 +170,8 @@ impl Stated {
                 let one = |(group, gang): (&String, &crate::cluster::groups::GangPolicy)| {
                     (key(GangKind::WorkloadGroup, format!("{name}/{group}")), u64::from(gang.min_count))
                 };
-                let sized: Vec<(GangKey, u64)> = groups.map(one).collect();
                 let base = stated(Size::Pods(0));
-                sized.into_iter().map(|(key, count)| (key, Self { size: Size::Pods(count), ..base.clone() })).collect()
+                groups.map(one).map(|(key, count)| (key, Self { size: Size::Pods(count), ..base.clone() })).collect()
             }
             GangObject::JobSet(spec, status) => {
                 let jobs = spec.replicated_jobs.iter().map(|jobs| {
@@ -191,6 +202,22 @@ impl Stated {
         }
     }
 
+    /// Why Kueue evicts, or has evicted, a pod that got its node then.
+    #[must_use]
+    pub fn evicts(&self, began: UnixSeconds) -> Option<&str> {
+        let past = || self.last_eviction.as_ref().filter(|past| began < past.over).map(|past| past.reason.as_str());
+        self.evicted.as_deref().or_else(past)
+    }
+
+    /// What an object says next does not say why it was evicted before.
+    pub fn remember(&mut self, before: &Self) {
+        let Some(past) = self.last_eviction.as_mut() else { return };
+        let known = before.last_eviction.as_ref().filter(|known| known.over == past.over).map(|known| &known.reason);
+        if let Some(reason) = before.evicted.as_ref().or(known) {
+            past.reason.clone_from(reason);
+        }
+    }
+
     /// A Workload of Kueue, as pods name it: by its name, or by their owner, which is also its.
     fn by_name_and_owners(self, name: String) -> Vec<(GangKey, Self)> {
         let by_owner = |owner: &String| {
@@ -216,7 +243,14 @@ fn kueue<'a>(
         is("Admitted").and_then(|one| one.last_transition_time.as_ref()).map(|time| unix_s(time).to_string());
     let is_over = spec.active == Some(false) || is("Finished").is_some();
     let evicted = is("Evicted").map(|one| one.reason.as_ref().map(ToString::to_string).unwrap_or_default());
-    Stated { size: sets(sized.collect()), attempt: admitted, is_over, evicted, ..base }
+    Stated { size: sets(sized.collect()), attempt: admitted, is_over, evicted, last_eviction: past(status), ..base }
+}
+
+/// The condition stays, and says when it was taken back: the reason is then that of the reservation.
+fn past(status: &KueueStatus) -> Option<PastEviction> {
+    let condition = status.conditions.iter().find(|one| one.kind == "Evicted" && one.status == "False")?;
+    let over = UnixSeconds::new(unix_s(condition.last_transition_time.as_ref()?));
+    Some(PastEviction { reason: String::new(), over })
 }
 
 /// The pod that a template makes, as far as it is read.

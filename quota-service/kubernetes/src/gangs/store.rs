@@ -72,9 +72,12 @@ impl Gangs {
         let object = (kind, namespace.to_owned(), name.to_owned());
         let before = self.of_object.remove(&object).unwrap_or_default();
         let (mut now, mut pods) = (BTreeSet::new(), BTreeSet::new());
-        for (key, stated) in gangs {
+        for (key, mut stated) in gangs {
             let id = GangId { namespace: namespace.to_owned(), key };
             now.insert(id.clone());
+            if let Some(before) = self.stated.get(&id).filter(|before| before.uid == stated.uid) {
+                stated.remember(before);
+            }
             if self.stated.get(&id) != Some(&stated) {
                 if !self.stated.contains_key(&id) {
                     pods.extend(self.replicas(&id).iter().filter_map(|gang| self.members.get(gang)).flatten());
@@ -154,16 +157,17 @@ impl Gangs {
         ids.into_iter().find(|id| self.stated(id).is_some())
     }
 
-    /// Why Kueue evicts the Workload of a pod, where it does.
+    /// Why Kueue evicts the Workload of a pod, or has evicted it since the pod got its node, where it does.
     #[must_use]
     pub fn kueue_evicts(&self, pod: &PodFacts) -> Option<&str> {
+        let began = pod.since();
         let ids = pod.gangs.iter().map(|key| GangId { namespace: pod.namespace.clone(), key: key.clone() });
         let mut stated = ids.filter_map(|id| self.stated(&id));
         let of_owned = |owner: &Stated| {
             // A pod of a JobSet names the JobSet, which owns the Workload.
-            self.by_owner.get(&owner.uid)?.iter().find_map(|id| self.stated.get(id)?.evicted.as_deref())
+            self.by_owner.get(&owner.uid)?.iter().find_map(|id| self.stated.get(id)?.evicts(began))
         };
-        stated.find_map(|one| one.evicted.as_deref().or_else(|| of_owned(one)))
+        stated.find_map(|one| one.evicts(began).or_else(|| of_owned(one)))
     }
 
     /// A pod is there, has changed, or has ended. One that has ended is not missing.

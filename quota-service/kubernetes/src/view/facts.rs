@@ -10,6 +10,7 @@ use crate::config::{Config, QualifiedName};
 use crate::gangs::{GangKey, gangs_of};
 use crate::names;
 use crate::quantity::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, HorizonHours, MilliGpus, NameError, NodeId, Organization, TaskClass, UnixSeconds};
 
@@ -81,6 +82,8 @@ pub struct PodFacts {
     pub is_at_will: bool,
     /// Asked for; none at will, and none for HP.
     pub guarantee: Option<HorizonHours>,
+    /// Why the hours that it states make no sense, where they do not; `guarantee` is the default then.
+    pub hours_fault: Option<Box<str>>,
     /// Organization.
     pub organization: Organization,
     /// Priority.
@@ -105,6 +108,8 @@ pub struct PodFacts {
     pub ready_for: Option<UnixSeconds>,
     /// Kueue's Workload that it belongs to, where it says so. Of its namespace.
     pub workload: Option<String>,
+    /// The object whose controller made it.
+    pub owner: Option<Uid>,
     /// Gangs that it belongs to, where gangs are counted.
     pub gangs: Vec<GangKey>,
 }
@@ -171,6 +176,7 @@ impl PodFacts {
         // Hours that such a pod writes are not read: its class promises none.
         let may_ask = class == TaskClass::Spot && !is_at_will;
         let guarantee = may_ask.then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
+        let hours_fault = faults.first().map(|fault: &FactFault| fault.to_string().into_boxed_str());
         let facts = Self {
             uid,
             namespace: text(pod.metadata.namespace.as_ref()).to_owned(),
@@ -180,6 +186,7 @@ impl PodFacts {
             class,
             is_at_will,
             guarantee,
+            hours_fault,
             organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
             gpu_model: selected_model(pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
@@ -193,6 +200,7 @@ impl PodFacts {
             is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
             ready_for: time(pod, &name, names::EVICT_READY, &mut faults),
             workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),
+            owner: controller(&pod.metadata),
             gangs: if reading.gangs { gangs_of(pod) } else { Vec::new() },
         };
         Ok(Some((facts, faults)))
@@ -241,6 +249,12 @@ pub(crate) fn organization(
         }
     }
     Organization::parse(text(pod.metadata.namespace.as_ref()))
+}
+
+/// The UID of the owner whose controller made an object.
+pub(crate) fn controller(meta: &ObjectMeta) -> Option<Uid> {
+    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    Some(Uid::of(&owner.uid))
 }
 
 fn life(pod: &Pod) -> Life {

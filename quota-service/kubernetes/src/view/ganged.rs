@@ -61,7 +61,9 @@ impl View {
         let last = last.unwrap_or(known);
         match End::of(last, has_ended) {
             End::Deleted => {
-                let disruption = self.ganged.gangs.kueue_evicts(known).map(|reason| format!("{KUEUE_EVICTS}{reason}"));
+                // The promise of a gang may have begun before this pod got its node, which its last state says.
+                let pod = PodFacts { bound: last.bound.or(known.bound), ..known.clone() };
+                let disruption = self.ganged.gangs.kueue_evicts(&pod).map(|reason| format!("{KUEUE_EVICTS}{reason}"));
                 End::of(&PodFacts { disruption, ..last.clone() }, has_ended)
             }
             end => end,

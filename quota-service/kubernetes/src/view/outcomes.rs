@@ -52,8 +52,8 @@ impl End {
         match reason {
             "NodeFailures" => Self::NodeLost,
             "ClusterQueueStopped" | "LocalQueueStopped" => Self::Drained,
-            // `spec.active` was set to false.
-            "Deactivated" => Self::Deleted,
+            // `spec.active` was set to false, or the job has run as long as it says itself that it may.
+            "Deactivated" | "DeactivatedDueToMaximumExecutionTimeExceeded" => Self::Deleted,
             _ => Self::Preempted,
         }
     }

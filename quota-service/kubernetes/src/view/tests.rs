@@ -342,6 +342,8 @@ fn evictions_of_kueue_are_read_from_its_condition_and_other_ends_of_it_are_not()
         ("WorkloadEvictedDueToNodeFailures", End::NodeLost),
         ("WorkloadEvictedDueToClusterQueueStopped", End::Drained),
         ("WorkloadEvictedDueToDeactivated", End::Deleted),
+        ("WorkloadEvictedDueToDeactivatedDueToMaximumExecutionTimeExceeded", End::Deleted),
+        ("WorkloadEvictedDueToDeactivatedDueToAdmissionCheck", End::Preempted),
         ("WorkloadDeleted", End::Deleted),
     ] {
         assert_eq!(end(reason), expected, "{reason}");

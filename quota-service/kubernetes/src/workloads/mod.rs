@@ -10,7 +10,7 @@ use crate::cluster::slim::{Condition, Pod, unix_s};
 use crate::cluster::workload::{Check, PodSet, Workload};
 use crate::names;
 use crate::view::View;
-use crate::view::facts::{Reading, Uid, gpus_of_pod, selected_model};
+use crate::view::facts::{Reading, Uid, controller, gpus_of_pod, selected_model};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, HorizonHours, UnixSeconds};
@@ -92,6 +92,11 @@ pub struct WorkloadFacts {
     pub hours: Result<Option<HorizonHours>, String>,
     /// Whether it or its templates state hours, or its class has none.
     pub states_hours: bool,
+    /// The object whose controller it was made for.
+    pub owner: Option<Uid>,
+    /// Namespace and name of the Workload that it takes the place of, with a stroke between them: the slice before it of a job that
+    /// grows while it runs.
+    pub replaces: Option<String>,
     /// Pods that it was made of: a pod that Kueue queues itself, or those of a pod group.
     pub pods: Vec<Uid>,
     /// Time of the last checkpoint.
@@ -136,6 +141,8 @@ impl WorkloadFacts {
             // A class at will is promised nothing, even where hours are written.
             hours: if is_at_will { Ok(None) } else { hours(&metas, reading) },
             states_hours: is_at_will || hours_text(&metas).is_some(),
+            owner: controller(meta),
+            replaces: meta.annotations.as_ref().and_then(|all| all.get(names::REPLACES)).cloned(),
             pods: pods(meta),
             saved: metas
                 .iter()
@@ -153,12 +160,15 @@ impl WorkloadFacts {
     }
 
     /// Reads the hours of the pods that it was made of, where it states none: Kueue copies no annotations of pods to Workloads. Of
-    /// different hours the most count.
+    /// different hours the most count, and one pod whose hours make no sense makes all of them an error, which names it.
     pub fn read_pods(&mut self, view: &View) {
         if self.states_hours {
             return;
         }
-        if let Some(hours) = self.pods.iter().filter_map(|uid| view.pod(uid)).map(|pod| pod.guarantee).max() {
+        let mut pods = self.pods.iter().filter_map(|uid| view.pod(uid));
+        if let Some(fault) = pods.find_map(|pod| pod.hours_fault.as_deref()) {
+            self.hours = Err(fault.to_owned());
+        } else if let Some(hours) = self.pods.iter().filter_map(|uid| view.pod(uid)).map(|pod| pod.guarantee).max() {
             self.hours = Ok(hours);
             // They count by what they say themselves. Kueue refuses updates that differ from it.
             self.sets.iter_mut().flatten().for_each(|set| set.says_hours = true);

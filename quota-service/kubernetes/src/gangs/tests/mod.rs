@@ -241,10 +241,54 @@ fn pods_of_a_job_that_are_deleted_while_kueue_evicts_its_workload_were_evicted_b
         view.take_outcomes().into_iter().map(|one| one.kind).collect::<Vec<_>>()
     };
     let evicted = |status: &str, reason: &str| json!([{ "type": "Evicted", "status": status, "reason": reason }]);
-    for shape in [Shape::Kueue, Shape::JobSet { has_kueue: true, has_groups: false }] {
+    for shape in OF_KUEUE {
         assert_eq!(ended(evicted("True", "Preempted"), shape), [OutcomeKind::Broken], "{shape:?}");
         assert_eq!(ended(evicted("False", "QuotaReserved"), shape), [OutcomeKind::UserDeleted], "{shape:?}");
         assert_eq!(ended(evicted("True", "Deactivated"), shape), [OutcomeKind::UserDeleted], "{shape:?}");
+    }
+}
+
+/// Outcomes of a pod that got its node at second 0 and went at second 600, where its Workload said these one after another.
+fn ended_after(conditions: &[Value], shape: Shape) -> Vec<OutcomeKind> {
+    let sets = vec![world::Set { gpus: 2, pods: vec![Slot::Runs] }];
+    let job = Job { shape, is_hp: false, is_over: false, sets, model: "A100", names_workload: false };
+    let mut view = view();
+    let mut pod = job.pod(0, (0, 0)).unwrap();
+    for (kind, object) in job.objects(0) {
+        tell(&mut view, kind, &object, at(0));
+    }
+    tell(&mut view, "Pod", &pod, at(0));
+    for condition in conditions {
+        for (kind, mut object) in job.objects(0) {
+            if kind == "KueueWorkload" {
+                object["status"]["conditions"] = json!([condition]);
+                tell(&mut view, kind, &object, at(580));
+            }
+        }
+    }
+    pod["metadata"]["deletionTimestamp"] = at(571).to_string().into();
+    let uid = Uid::of(pod["metadata"]["uid"].as_str().unwrap());
+    view.see_no_pod(uid, &serde_json::from_value(pod).unwrap(), at(600));
+    view.take_outcomes().into_iter().map(|one| one.kind).collect()
+}
+
+const OF_KUEUE: [Shape; 2] = [Shape::Kueue, Shape::JobSet { has_kueue: true, has_groups: false }];
+
+#[test]
+fn pods_that_end_after_their_workload_got_quota_again_were_evicted_by_kueue() {
+    let evicted = |reason: &str| json!({ "type": "Evicted", "status": "True", "reason": reason });
+    let over = |seconds: i64| {
+        let since = at(seconds).to_string();
+        json!({ "type": "Evicted", "status": "False", "reason": "QuotaReserved", "lastTransitionTime": since })
+    };
+    for shape in OF_KUEUE {
+        let preempted = [evicted("Preempted"), over(575), over(575)];
+        assert_eq!(ended_after(&preempted, shape), [OutcomeKind::Broken], "{shape:?}");
+        let failed = [evicted("NodeFailures"), over(575)];
+        assert_eq!(ended_after(&failed, shape), [OutcomeKind::NodeFailure], "{shape:?}");
+        assert_eq!(ended_after(&[over(575)], shape), [OutcomeKind::Broken], "only the end was seen: {shape:?}");
+        let before = [evicted("Preempted"), over(0)];
+        assert_eq!(ended_after(&before, shape), [OutcomeKind::UserDeleted], "it began after that: {shape:?}");
     }
 }
 

@@ -14,6 +14,7 @@ pub fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         share_milli: 0,
         class,
         guarantee: None,
+        hours_fault: None,
         organization: Organization::parse("team-a").unwrap(),
         priority: 0,
         gpu_model: None,
@@ -28,6 +29,7 @@ pub fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         ready_for: None,
         is_at_will: false,
         workload: None,
+        owner: None,
         gangs: Vec::new(),
     }
 }

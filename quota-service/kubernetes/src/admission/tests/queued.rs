@@ -1,0 +1,106 @@
+//! Pods that Kueue queues, and pod groups: their hours are on the pods.
+
+use super::*;
+
+/// A pod as Kueue holds it back, and what Kueue makes of it: no annotation is copied.
+fn queued(name: &str, pods: &[&str]) -> Value {
+    let mut one = workload(name, 4, "", "Pending");
+    one["metadata"].as_object_mut().unwrap().remove("annotations");
+    let owner = |pod: &&str| json!({ "apiVersion": "v1", "kind": "Pod", "name": pod, "uid": pod });
+    one["metadata"]["ownerReferences"] = pods.iter().map(owner).collect();
+    one
+}
+
+pub fn queued_pod(name: &str, hours: &str) -> Value {
+    let amount = json!({ "nvidia.com/gpu": "2" });
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "namespace": "team-a", "uid": name, "annotations": { "headroom.dev/guarantee-hours": hours } },
+        "spec": { "priorityClassName": "spot", "containers": [{ "name": "main", "resources": { "requests": amount, "limits": amount } }] },
+        "status": { "phase": "Pending" },
+    })
+}
+
+#[tokio::test]
+async fn hours_of_queued_pods_and_of_pod_groups_are_read_from_the_pods() {
+    let mut bench = bench(true).await;
+    bench.offers.send_replace(offers([8, 2], Stage::Fresh));
+    let pods = [("short", "1"), ("long", "4"), ("group-0", "1"), ("group-1", "4"), ("at-will", "0")];
+    for (name, hours) in pods {
+        bench.fake.put(queued_pod(name, hours));
+    }
+    see(&bench.fake, &bench.guarantees.shared, at(0));
+    for (name, pods) in [("w-short", ["short"].as_slice()), ("w-long", &["long"]), ("w-group", &["group-0", "group-1"])]
+    {
+        bench.fake.put(queued(name, pods));
+    }
+    bench.fake.put(queued("w-at-will", &["at-will"]));
+    bench.fake.put(queued("w-unseen", &["unseen"]));
+    bench.look(0).await;
+    let states = ["w-short", "w-long", "w-group", "w-at-will", "w-unseen"].map(|name| bench.state(name));
+    assert_eq!(states, ["Ready", "Retry", "Retry", "Ready", "Retry"]);
+    let ours = bench.check("w-short", 0);
+    assert_eq!(ours["message"], "4 GPUs are guaranteed for 1h");
+    assert!(ours["podSetUpdates"].is_null(), "pods keep their own hours, and Kueue refuses others");
+    assert!(bench.check("w-long", 0)["message"].as_str().unwrap().contains("would exceed the quota of 2.000"));
+    assert_eq!(bench.check("w-at-will", 0)["message"], "it asks for no hours, and runs at will");
+    assert!(bench.check("w-unseen", 0)["message"].as_str().unwrap().contains("none of its pods is seen yet"));
+}
+
+#[tokio::test]
+async fn running_pods_of_a_queued_group_are_not_counted_twice() {
+    let mut bench = bench(true).await;
+    let mut group = queued("group", &["group-0", "group-1"]);
+    group["status"]["admissionChecks"][0]["state"] = "Ready".into();
+    for name in ["group-0", "group-1"] {
+        let mut pod = queued_pod(name, "1");
+        pod["spec"]["nodeName"] = "n1".into();
+        pod["status"] = json!({ "phase": "Running", "startTime": at(-120).to_string() });
+        bench.fake.put(pod);
+    }
+    see(&bench.fake, &bench.guarantees.shared, at(-60));
+    bench.fake.put(group);
+    bench.fake.put(workload("next", 4, "1", "Pending"));
+    bench.look(-60).await;
+    assert_eq!(bench.state("next"), "Ready", "4 of 8 are promised");
+}
+
+#[tokio::test]
+async fn a_pod_whose_hours_make_no_sense_is_rejected_and_so_is_its_group() {
+    let mut bench = bench(true).await;
+    let senseless = ["1000", "300", "169", "00", "abc", "-1", ""];
+    let mut names = Vec::new();
+    for (number, hours) in senseless.iter().enumerate() {
+        names.push((format!("pod-{number}"), *hours));
+        bench.fake.put(queued_pod(&names[number].0, hours));
+        bench.fake.put(queued(&format!("w-pod-{number}"), &[&names[number].0]));
+    }
+    let mut labelled = queued_pod("labelled", "");
+    labelled["metadata"].as_object_mut().unwrap().remove("annotations");
+    labelled["metadata"]["labels"] = json!({ "headroom.dev/guarantee-hours": "1000" });
+    bench.fake.put(labelled);
+    bench.fake.put(queued("w-labelled", &["labelled"]));
+    names.push(("labelled".to_owned(), "1000"));
+    bench.fake.put(queued_pod("fine", "1"));
+    bench.fake.put(queued("w-group", &["fine", "pod-0"]));
+    see_with_faults(&bench);
+    bench.look(0).await;
+    for (name, hours) in &names {
+        let check = bench.check(&format!("w-{name}"), 0);
+        let message = check["message"].as_str().unwrap();
+        let expected = format!("pod team-a/{name}: headroom.dev/guarantee-hours: {hours:?}: ");
+        assert!(check["state"] == "Rejected" && message.starts_with(&expected), "{name}: {check}");
+    }
+    let group = bench.check("w-group", 0);
+    let message = group["message"].as_str().unwrap();
+    assert!(group["state"] == "Rejected" && message.starts_with("pod team-a/pod-0: "), "{group}");
+}
+
+/// Lets the view see the pods, whose annotations it finds fault with.
+fn see_with_faults(bench: &Bench) {
+    let mut view = bench.guarantees.shared.write();
+    for pod in bench.fake.list("pods") {
+        let pod = serde_json::from_value(pod).unwrap();
+        view.see_pod(&pod, at(0)).unwrap().expect("it asks for GPUs");
+    }
+}
