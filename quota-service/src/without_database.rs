@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The last quotas of the file, as routes.
 pub fn routes(config: &Config, fault: &StoreError, render: PrometheusHandle) -> Router {
-    tracing::warn!(%fault, "the database does not answer at the start: the service answers the last quotas, at their age");
+    tracing::warn!(%fault, "the database cannot be used at the start: the service answers the last quotas, at their age");
     let why = fault.to_string();
     let read = |file: &Path| fallback::read(file, &why);
     let (published, tokens) =
@@ -35,12 +35,17 @@ pub fn routes(config: &Config, fault: &StoreError, render: PrometheusHandle) -> 
     if is_open { http::only_for(answers, config) } else { answers }
 }
 
-/// Whether the database may be there in a while: its server does not answer yet, a restore has not made it yet, or its file cannot
-/// be opened until the operator grants the right or frees an inode.
+/// Whether the database may be there in a while: its server does not answer yet, a restore has not made it yet, it takes no writes
+/// until the operator grants the right or frees space, or its file cannot be opened until the operator grants the right or frees an
+/// inode.
 #[must_use]
 pub fn passes(config: &Config, fault: &StoreError) -> bool {
     let is_file = store::sqlite_file(&config.database).is_ok_and(|file| file.is_some());
-    fault.is_retryable() || fault.is_missing_database() || (is_file && matches!(fault, StoreError::Denied { .. }))
+    match fault {
+        StoreError::Full { .. } => true,
+        StoreError::Denied { .. } => is_file || fault.is_missing_database(),
+        _ => fault.is_retryable(),
+    }
 }
 
 /// Waits until the database answers.

@@ -4,7 +4,7 @@ use super::*;
 use axum::http::Method;
 use quota_service::health;
 use std::time::Instant;
-use tests::{Backend, Fault, Proxy, fresh_database};
+use tests::{Backend, Fault, Listening, Proxy, fresh_database, program};
 
 /// Within which it is known, a proof of a write included.
 const KNOWN_WITHIN: Duration = Duration::from_secs(20);
@@ -82,4 +82,41 @@ async fn without_a_quota_a_service_is_ready_for_nothing() {
     let database = fresh_database(Backend::Sqlite).await;
     let service = TestService::start(database.store().await, end().plus_s(60)).await;
     assert_eq!(service.get("/readyz?for=reads").await.expect(503)["code"], "no-quota-yet");
+}
+
+/// Makes each new session of a database read-only, or no longer.
+async fn set_read_only(database: &TestDatabase, value: &str) {
+    let set =
+        format!("EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {value}', current_database())");
+    database.execute(&format!("BEGIN READ WRITE; DO $$ BEGIN {set}; END $$; COMMIT")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_whose_postgres_is_read_only_at_the_start_answers_the_last_quotas_until_it_takes_writes() {
+    let database = fresh_database(Backend::Postgres).await;
+    drop(serving(&database, 500).await);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("last.json");
+    let config = folder.path().join("headroom.toml");
+    std::fs::write(&config, format!("[quota-service]\nlog = \"error\"\nfallback_file = {file:?}\n")).unwrap();
+    let arguments = ["--database", &database.url, "--config", config.to_str().unwrap()];
+    let service = Listening::start(&arguments);
+    let answered = service.get_until(&quota_path(4), |status, _| status == 200);
+    let begun = Instant::now();
+    while !file.exists() {
+        assert!(begun.elapsed() < KNOWN_WITHIN, "no file of the last quotas");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(service.stop().code, 0);
+    set_read_only(&database, "on").await;
+    let service = Listening::start(&arguments);
+    let (status, old) = service.get(&quota_path(4));
+    assert_eq!((status, &old["computed_at"]), (200, &answered["computed_at"]), "{old}");
+    assert!(old["reasons"].to_string().contains("name the server that takes writes"), "{old}");
+    set_read_only(&database, "off").await;
+    let _ = service.get_until("/readyz", |status, _| status == 200);
+    assert_eq!(service.stop().code, 0);
+    set_read_only(&database, "on").await;
+    let ran = program("quota-service", &["--listen", "127.0.0.1:0", "--database", &database.url]);
+    assert!(ran.code == 1 && ran.stderr.contains("name the server that takes writes"), "without a file: {ran:?}");
 }
