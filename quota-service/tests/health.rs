@@ -1,8 +1,10 @@
 //! The program, on a database whose disk fills and whose file goes.
 #![allow(clippy::unwrap_used, reason = "in a test, what should have worked and did not is a failure of the test")]
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,7 +22,11 @@ impl Service {
 
     /// As [`start`](Self::start), with more settings.
     fn start_with(folder: &Path, settings: &str) -> Self {
-        let mut child = command(folder, settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self::spawn(&mut command(folder, settings))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let printed: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -60,6 +66,39 @@ fn command(folder: &Path, settings: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quota-service"));
     command.args(["--listen", "127.0.0.1:0", "--database", &database, "--json", "--config"]).arg(file);
     command
+}
+
+/// Who is bound by the rights of files, unlike the superuser.
+const PLAIN_USER: u32 = 65_534;
+
+/// As [`command`], by a user whom the rights of files bind, and who owns the folder and what lies there.
+fn command_of_a_plain_user(folder: &Path, settings: &str) -> Command {
+    let mut command = command(folder, settings);
+    if folder.metadata().unwrap().uid() != 0 {
+        return command;
+    }
+    // The folders of the build may be closed to others.
+    let program = folder.join("program");
+    if !program.exists() {
+        let _ = fs::copy(env!("CARGO_BIN_EXE_quota-service"), &program).unwrap();
+    }
+    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    command = Command::new(program);
+    command.args(arguments).uid(PLAIN_USER).gid(PLAIN_USER);
+    command
+}
+
+/// Gives a folder, with what lies there, to the user of [`command_of_a_plain_user`].
+fn give_to_the_plain_user(folder: &Path) {
+    if folder.metadata().unwrap().uid() == 0 {
+        for entry in fs::read_dir(folder).unwrap() {
+            chown(entry.unwrap().path(), Some(PLAIN_USER), Some(PLAIN_USER)).unwrap();
+        }
+    }
+}
+
+fn set_rights(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
 impl Drop for Service {
@@ -187,6 +226,53 @@ fn a_file_that_cannot_be_opened_is_waited_for_where_there_is_a_file_of_the_last_
     assert!(status == 503 && service.ask("GET", "/healthz", "").0 == 200, "{answer}");
     fs::remove_dir(&log).unwrap();
     service.is_ready_with("no-quota-yet", 0);
+}
+
+#[test]
+fn a_file_in_a_folder_that_takes_no_more_files_is_waited_for_where_there_is_a_file_of_the_last_quotas() {
+    let place = tempfile::tempdir().unwrap();
+    set_rights(place.path(), 0o777);
+    let folder = with_a_cluster();
+    set_rights(folder.path(), 0o755);
+    let settings = format!("fallback_file = {:?}", place.path().join("last.json"));
+    let mut command = command_of_a_plain_user(folder.path(), &settings);
+    give_to_the_plain_user(folder.path());
+    set_rights(folder.path(), 0o555);
+    let service = Service::spawn(&mut command);
+    let (status, answer) = service.ask("GET", "/readyz", "");
+    assert!(status == 503 && service.ask("GET", "/healthz", "").0 == 200, "{answer}");
+    set_rights(folder.path(), 0o777);
+    service.is_ready_with("no-quota-yet", 0);
+}
+
+#[test]
+fn a_file_that_takes_no_writes_is_found_again_once_it_does() {
+    let folder = with_a_cluster();
+    set_rights(folder.path(), 0o777);
+    let file = folder.path().join("headroom.db");
+    let mut command = command_of_a_plain_user(folder.path(), "");
+    give_to_the_plain_user(folder.path());
+    set_rights(&file, 0o444);
+    let service = Service::spawn(&mut command);
+    service.is_ready_with("no-writes", 0);
+    set_rights(&file, 0o666);
+    service.is_ready_with("no-quota-yet", 0);
+    acknowledges_a_node(&service, "n1");
+}
+
+#[test]
+fn a_folder_that_cannot_be_entered_for_a_while_does_not_end_the_service() {
+    let folder = with_a_cluster();
+    set_rights(folder.path(), 0o777);
+    let mut command = command_of_a_plain_user(folder.path(), "");
+    give_to_the_plain_user(folder.path());
+    let service = Service::spawn(&mut command);
+    service.is_ready_with("no-quota-yet", 0);
+    set_rights(folder.path(), 0o000);
+    service.is_ready_with("no-writes", 0);
+    set_rights(folder.path(), 0o777);
+    service.is_ready_with("no-quota-yet", 0);
+    acknowledges_a_node(&service, "n1");
 }
 
 #[test]

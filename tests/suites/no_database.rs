@@ -73,6 +73,20 @@ fn a_missing_file_is_named_by_every_command_that_reads_and_not_made() {
 }
 
 #[test]
+fn a_file_whose_folder_cannot_be_entered_is_not_called_missing() {
+    for line in WRITERS.iter().chain(&READERS) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("usage.csv"), USAGE).unwrap();
+        // A link to itself: a missing right would not stop every user.
+        std::os::unix::fs::symlink("closed", folder.path().join("closed")).unwrap();
+        let database = format!("sqlite://{}", folder.path().join("closed/headroom.db").display());
+        let ran = run_on(&database, line, folder.path(), &[]);
+        let named = ["headroom.db cannot be read: ", "is its folder there, may this user write"];
+        assert!(ran.code == 1 && named.iter().any(|named| ran.stderr.contains(named)), "{line}: {ran:?}");
+    }
+}
+
+#[test]
 fn an_empty_file_is_no_database_to_every_command_that_reads_and_stays_empty() {
     for line in READERS {
         let folder = tempfile::tempdir().unwrap();

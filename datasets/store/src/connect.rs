@@ -120,11 +120,16 @@ pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
 pub fn check_url(url: &str) -> Result<(), StoreError> {
     let Place::Sqlite(path) = place(url)? else { return Ok(()) };
     match Path::new(path).parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+        // One that cannot be entered may be there: the opening names it.
+        Some(folder) if !folder.as_os_str().is_empty() && is_no_folder(folder) => {
             Err(bad_url(url, format!("the folder {} is missing; create it", folder.display())))
         }
         _ => Ok(()),
     }
+}
+
+fn is_no_folder(path: &Path) -> bool {
+    path.metadata().map_or_else(|fault| crate::file::is_missing(&fault), |known| !known.is_dir())
 }
 
 enum Place<'a> {

@@ -258,6 +258,13 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+/// Whether a connection refuses a write since it is read-only.
+pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
+    let Some(code) = error.as_database_error().and_then(DatabaseError::code) else { return false };
+    // Codes of Postgres have five characters, those of SQLite fewer.
+    code == "25006" || (code.len() < 5 && code.parse::<u32>().is_ok_and(|code| code & 0xff == 8))
+}
+
 /// Codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
     let reason = format!("{message} ({code})");

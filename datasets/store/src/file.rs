@@ -44,6 +44,7 @@ impl DatabaseFile {
                 let log = Log::of(&path);
                 Ok(Self { path, device: known.dev(), inode: known.ino(), log })
             }
+            Err(fault) if !is_missing(&fault) => Err(unreadable(&path, &fault)),
             Err(fault) => {
                 let (path, reason) = (path.display().to_string(), fault.to_string());
                 Err(StoreError::Lost { path, reason, remedy: FROM_BACKUP })
@@ -54,8 +55,12 @@ impl DatabaseFile {
     /// Checks that the path still leads to it, and that it is not empty: one call to the file system.
     pub fn check(&self) -> Result<(), StoreError> {
         self.log.check_noted()?;
-        let known = self.path.metadata().map_err(|_| self.lost("it was deleted or moved"))?;
-        self.compare(&known)
+        match self.path.metadata() {
+            Ok(known) => self.compare(&known),
+            Err(fault) if is_missing(&fault) => Err(self.lost("it was deleted or moved")),
+            // It may be there still.
+            Err(fault) => Err(unreadable(&self.path, &fault)),
+        }
     }
 
     /// As [`check`](Self::check), and checks its first bytes.
@@ -106,8 +111,19 @@ pub(crate) fn has_header(path: &str) -> Result<bool, StoreError> {
     match first_bytes(Path::new(path)) {
         Ok(header) => Ok(header == *HEADER),
         Err(fault) if fault.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(fault) => Err(StoreError::Denied { reason: format!("{path} cannot be read: {fault}") }),
+        Err(fault) => Err(unreadable(Path::new(path), &fault)),
     }
+}
+
+/// Whether a file is not there, and not merely out of reach.
+pub(crate) fn is_missing(fault: &io::Error) -> bool {
+    matches!(fault.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The fault of a file that is out of reach.
+pub(crate) fn unreadable(path: &Path, fault: &io::Error) -> StoreError {
+    let reason = format!("{} cannot be read: {fault}; may this user enter its folder and read it?", path.display());
+    StoreError::Denied { reason }
 }
 
 /// Copies a database file without giving up the locks of SQLite.

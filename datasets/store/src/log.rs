@@ -1,7 +1,7 @@
 //! The write-ahead log of an open SQLite database: a check that it lies where SQLite would look for it after a crash.
 
 use crate::StoreError;
-use crate::file::beside;
+use crate::file::{beside, is_missing, unreadable};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,11 @@ impl Log {
     /// Checks that it lies there, and is not another one while this process writes to the one of before. Within a transaction:
     /// the last connection that closes takes the log away, and the next one makes a new one.
     pub fn check(&self) -> Result<(), StoreError> {
-        let found = self.path.metadata().ok().as_ref().map(identity);
+        let found = match self.path.metadata() {
+            Ok(found) => Some(identity(&found)),
+            Err(fault) if is_missing(&fault) => None,
+            Err(fault) => return Err(unreadable(&self.path, &fault)),
+        };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match (*known, found) {
             (Some(_), None) => return Err(self.fault(false)),

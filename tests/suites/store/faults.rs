@@ -130,6 +130,12 @@ async fn a_read_only_postgres_still_answers_and_refuses_writes_with_reason() {
     let fault = store.append(&usage("earth:A100:x 2024-03-01T00 4"), &[]).await.unwrap_err();
     assert!(matches!(fault, StoreError::Full { .. }) && !fault.is_retryable(), "{fault}");
     assert!(store.clusters().await.unwrap().is_empty());
+    assert!(matches!(store.prove_write().await, Err(StoreError::Full { .. })));
+    let reset = format!("ALTER DATABASE {name} RESET default_transaction_read_only");
+    database.execute(&format!("BEGIN READ WRITE; {reset}; COMMIT")).await;
+    store.prove_write().await.unwrap();
+    // The sessions of before would stay read-only.
+    put_clusters(&*store, &["earth"]).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 mod journal;
 mod leases;
 mod outcomes;
+mod sessions;
 mod sizes;
 #[path = "../sql/mod.rs"]
 mod sql;
@@ -58,6 +59,7 @@ pub(crate) struct PostgresStore {
     /// A connection for pings and write proofs: neither a full pool nor a wait for a lease may look like a server that is
     /// gone.
     pub pulse: PgPool,
+    sessions: sessions::Sessions,
     /// The lease that every write proves.
     pub lease: Option<Lease>,
     /// The audit entry that is a part of the write.
@@ -97,10 +99,14 @@ impl PostgresStore {
 
     /// A store that connects with its first query.
     pub fn lazily(options: PgConnectOptions) -> Self {
-        let pool = |connections| PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN);
+        let sessions = sessions::Sessions::default();
+        let pool = |connections| {
+            sessions.renewed_in(PgPoolOptions::new().max_connections(connections).acquire_timeout(CONNECT_WITHIN))
+        };
         let beats = pool(1).connect_lazy_with(options.clone());
         let pulse = pool(1).connect_lazy_with(options.clone());
-        Self { pool: pool(MAX_CONNECTIONS).connect_lazy_with(options), beats, pulse, lease: None, audit: None }
+        let pool = pool(MAX_CONNECTIONS).connect_lazy_with(options);
+        Self { pool, beats, pulse, sessions, lease: None, audit: None }
     }
 
     /// Connections for reads.
@@ -126,6 +132,11 @@ impl PostgresStore {
         // A service that writes its proof at the same moment proves it for both.
         sqlx::query("SET LOCAL lock_timeout = '1s'").execute(&mut *transaction).await?;
         Ok(transaction)
+    }
+
+    /// Notes whether a proof of a write was refused as read-only.
+    pub fn note_read_only(&self, is_refused: bool) {
+        self.sessions.note(is_refused);
     }
 
     /// Begins a write without proof of a lease. READ COMMITTED, the default: each statement sees what was committed before

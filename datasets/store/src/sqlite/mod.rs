@@ -114,14 +114,20 @@ impl SqliteStore {
         self.check_file()?;
         let transaction = self.begin_unproved().await?;
         let Some(log) = self.file.as_deref().map(DatabaseFile::log) else { return Ok(transaction) };
-        if log.check().is_ok() {
-            return Ok(transaction);
+        match log.check() {
+            Ok(()) => return Ok(transaction),
+            Err(StoreError::Lost { .. }) => {}
+            Err(fault) => return Err(fault),
         }
         // Its connection goes back to the pool, and has the log open that was taken away.
         drop(transaction);
         let is_saved = log.has_no_successor() && self.save_log().await;
         Err(log.lose(is_saved))
     }
+
+    /// Does nothing: all writes are those of the one connection that proves them.
+    #[expect(clippy::unused_self, reason = "Postgres closes its sessions")]
+    pub const fn note_read_only(&self, _is_refused: bool) {}
 
     /// Writes what the open log holds to the database. Returns whether all of it is there.
     async fn save_log(&self) -> bool {

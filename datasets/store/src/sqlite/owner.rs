@@ -2,7 +2,7 @@
 
 use super::SqliteStore;
 use crate::StoreError;
-use crate::file::{beside, copy, has_header};
+use crate::file::{beside, copy, has_header, is_missing, unreadable};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use std::fs::{self, File};
@@ -34,7 +34,11 @@ pub(crate) enum Owner {
 /// [`StoreError::NoFile`]; [`StoreError::OtherDatabase`] for the tables of another program and for what is no SQLite database;
 /// [`StoreError::Busy`] if another program writes its log from the beginning again and again; the file cannot be read.
 pub(crate) async fn owner(path: &str) -> Result<Owner, StoreError> {
-    let Ok(known) = Path::new(path).metadata() else { return Err(StoreError::NoFile { path: path.to_owned() }) };
+    let known = match Path::new(path).metadata() {
+        Ok(known) => known,
+        Err(fault) if is_missing(&fault) => return Err(StoreError::NoFile { path: path.to_owned() }),
+        Err(fault) => return Err(unreadable(Path::new(path), &fault)),
+    };
     if !known.is_file() {
         return Err(other(path, "it is a folder or device"));
     }
