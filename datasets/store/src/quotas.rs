@@ -53,11 +53,12 @@ pub trait QuotaStore {
         limit: u32,
     ) -> Result<Vec<StoredQuota>, StoreError>;
 
-    /// When the first quota that is still stored of a pool and horizon was computed; `None` where there is none.
+    /// When the first quota of a pool and horizon was computed; `None` where there is none.
     async fn first_quota_at(&self, pool: &PoolId, hours: HorizonHours) -> Result<Option<UnixSeconds>, StoreError>;
 
-    /// Deletes quotas computed before `before`, in batches, so that writers do not wait long. The last stored quota of each
-    /// pool and horizon stays: a service falls back on it. Returns the number of deleted quotas.
+    /// Deletes quotas computed before `before`, in batches, so that writers do not wait long. Of each pool and
+    /// horizon the last stored quota stays, on which a service falls back, and the first one, from which the wait for the first
+    /// move of eta counts. Returns the number of deleted quotas.
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError>;
 }
 

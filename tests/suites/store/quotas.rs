@@ -5,7 +5,7 @@ use tests::{TestDatabase, on_both_databases};
 on_both_databases![
     the_last_quota_stored_is_the_latest_even_when_the_clock_jumps_back,
     the_history_comes_newest_first_and_ends_at_the_limit,
-    retention_keeps_the_quota_that_a_service_falls_back_on,
+    retention_keeps_the_first_quota_and_the_one_that_a_service_falls_back_on,
     a_quota_of_an_unknown_run_keeps_the_others_out,
     learned_state_is_written_with_the_quotas_or_not_at_all,
     the_history_keeps_every_amount_and_the_explanations_that_are_new,
@@ -49,17 +49,18 @@ async fn the_history_comes_newest_first_and_ends_at_the_limit(database: TestData
     assert_eq!(history.len(), 4, "300 s is included");
 }
 
-async fn retention_keeps_the_quota_that_a_service_falls_back_on(database: TestDatabase) {
+async fn retention_keeps_the_first_quota_and_the_one_that_a_service_falls_back_on(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
-    let all = [quota("earth:A100", 4, 100, "1"), quota("earth:A100", 4, 200, "2"), quota("earth:H800", 4, 100, "3")];
+    let of = |at, amount| quota("earth:A100", 4, at, amount);
+    let all = [of(100, "1"), of(200, "2"), of(300, "3"), quota("earth:H800", 4, 150, "4")];
     store.insert_quotas(&all, &[]).await.unwrap();
     let first = async |h| store.first_quota_at(&pool("earth:A100"), hours(h)).await.unwrap();
     assert_eq!((first(4).await, first(1).await), (Some(at(100)), None));
     assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 1);
-    assert_eq!(first(4).await, Some(at(200)));
+    assert_eq!(first(4).await, Some(at(100)), "before the first move of eta its wait begins there");
     assert_eq!(store.delete_quotas_before(at(1_000)).await.unwrap(), 0);
-    assert_eq!(store.latest_quotas(None).await.unwrap(), all[1..]);
+    assert_eq!(store.latest_quotas(None).await.unwrap(), all[2..]);
 }
 
 async fn a_quota_of_an_unknown_run_keeps_the_others_out(database: TestDatabase) {

@@ -64,7 +64,13 @@ impl QuotaStore for SqlStore {
     async fn delete_quotas_before(&self, before: UnixSeconds) -> Result<u64, StoreError> {
         let statement = "DELETE FROM quotas WHERE id IN (
                  SELECT id FROM quotas
-                 WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas) ORDER BY id LIMIT $2
+                 WHERE computed_at < $1 AND id NOT IN (SELECT quota_id FROM newest_quotas)
+                     AND EXISTS (
+                         SELECT 1 FROM quotas AS earlier
+                         WHERE earlier.cluster = quotas.cluster AND earlier.gpu_model = quotas.gpu_model
+                             AND earlier.hours = quotas.hours AND earlier.computed_at < quotas.computed_at
+                     )
+                 ORDER BY id LIMIT $2
              )";
         self.delete_in_batches(statement, before).await
     }
