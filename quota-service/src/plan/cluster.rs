@@ -75,6 +75,11 @@ pub enum NoQuota {
         "the newest usage ends at {newest_end}, more than two hours ago: report the hours since, zeros included; for old data start quota-service --as-of latest"
     )]
     OldUsage { newest_end: UnixSeconds },
+    #[error(
+        "the newest usage ends at {newest_end}, more than two hours ago: Headroom measures the pool, and its quota is back once a full \
+         hour is measured; for one before, have an admin state the hours since, zeros included: POST /v1/usage/corrections"
+    )]
+    OldUsageHere { newest_end: UnixSeconds },
     #[error("no hour of usage is measured: ingest it or report it")]
     NoUsage,
     #[error(transparent)]
@@ -170,19 +175,24 @@ pub fn plan(inputs: &ClusterInputs) -> ClusterPlan {
     ClusterPlan { pools, predictions, remembered }
 }
 
+/// Reports of a pool that Headroom places are refused.
+const fn old_usage(pool: &PoolInputs, newest_end: UnixSeconds) -> NoQuota {
+    if pool.is_placed_here { NoQuota::OldUsageHere { newest_end } } else { NoQuota::OldUsage { newest_end } }
+}
+
 fn plan_pool(inputs: &ClusterInputs, pool: &PoolInputs, forecasts: &Forecasts) -> PoolPlan {
     let failed =
         |why| PoolPlan { id: pool.id.clone(), outcome: Err(why), answers: Vec::new(), moved: None, learned: None };
     match forecasts {
         Forecasts::NoUsage => failed(NoQuota::NoUsage),
-        Forecasts::OldUsage { newest_end } => failed(NoQuota::OldUsage { newest_end: *newest_end }),
+        Forecasts::OldUsage { newest_end } => failed(old_usage(pool, *newest_end)),
         Forecasts::Rejected(fault) => failed(NoQuota::Model(fault.clone())),
         Forecasts::Ready { predictions, hours_late } => {
             // Other pools of the cluster may be ahead: one that fell silent must not look fresh beside them.
             match inputs.panel.newest_measured_of(&pool.id) {
                 None => return failed(NoQuota::NoUsage),
                 Some(newest) if staleness::usage_is_missing(newest.plus_hours(1).instant(), inputs.now) => {
-                    return failed(NoQuota::OldUsage { newest_end: newest.plus_hours(1).instant() });
+                    return failed(old_usage(pool, newest.plus_hours(1).instant()));
                 }
                 Some(_) => {}
             }

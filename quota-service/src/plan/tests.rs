@@ -87,3 +87,15 @@ fn a_plan_is_the_same_on_any_number_of_cores_in_the_order_of_its_pools() {
     assert_eq!(on(2), alone);
     assert_eq!(on(5), alone);
 }
+
+#[test]
+fn a_pool_without_recent_usage_names_the_call_that_takes_its_hours() {
+    let mut inputs = inputs();
+    inputs.now = inputs.now.plus_s(3 * 3_600);
+    inputs.pools[1].is_placed_here = true;
+    let pools = plan(&inputs).pools;
+    let why = |pool: usize| pools[pool].outcome.as_ref().map(drop).unwrap_err().to_string();
+    assert!(why(0).contains("more than two hours ago: report the hours since, zeros included"), "{}", why(0));
+    // To report hours of a pool that Headroom places is refused.
+    assert!(why(1).contains("POST /v1/usage/corrections") && !why(1).contains("report the"), "{}", why(1));
+}
