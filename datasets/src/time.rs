@@ -13,6 +13,8 @@ pub enum TimeError {
     Beyond { text: String },
     #[error("{text:?} has a fraction of a second: hours start at a whole one, such as 2024-03-01T00:00:00Z")]
     Fraction { text: String },
+    #[error("{text:?} is a leap second: write the start of an hour, such as 2024-03-01T00:00:00Z")]
+    Leap { text: String },
     #[error("{text:?} occurs twice in {zone} (clocks go back): write it with an offset")]
     Twice { text: String, zone: &'static str },
     #[error("{text:?} does not exist in {zone} (clocks go forward): write it with an offset")]
@@ -38,9 +40,13 @@ pub fn parse(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
 /// As [`parse`], of the start of an hour, which no fraction of a second precedes.
 ///
 /// # Errors
-/// As [`parse`]; [`TimeError::Fraction`].
+/// As [`parse`]; [`TimeError::Fraction`], [`TimeError::Leap`].
 pub fn whole(text: &str, zone: Tz) -> Result<UnixSeconds, TimeError> {
     match DateTime::parse_from_rfc3339(text.trim()) {
+        // So the nanoseconds of a leap second are counted.
+        Ok(time) if time.timestamp_subsec_nanos() >= 1_000_000_000 => {
+            Err(TimeError::Leap { text: text.trim().to_owned() })
+        }
         Ok(time) if time.timestamp_subsec_nanos() > 0 => Err(TimeError::Fraction { text: text.trim().to_owned() }),
         _ => parse(text, zone),
     }
@@ -91,6 +97,14 @@ mod tests {
         let midnight = parse("2020-05-18 00:00:00", shanghai);
         assert_eq!(midnight, parse("2020-05-17T16:00:00Z", shanghai));
         assert_eq!(midnight, parse("2020-05-18T00:00:00+08:00", chrono_tz::UTC));
+    }
+
+    #[test]
+    fn a_leap_second_begins_no_hour_and_is_called_by_its_name() {
+        let fault = |text| whole(text, chrono_tz::UTC).unwrap_err().to_string();
+        let leap = fault("2026-12-31T23:59:60Z");
+        assert!(leap.starts_with("\"2026-12-31T23:59:60Z\" is a leap second: "), "{leap}");
+        assert!(fault("2026-12-31T23:59:59.5Z").contains("has a fraction of a second"));
     }
 
     #[test]

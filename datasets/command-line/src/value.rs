@@ -28,6 +28,10 @@ pub fn instant(text: &str) -> Result<UnixSeconds, String> {
 pub fn hour(text: &str) -> Result<HourStart, String> {
     let at = instant(text)?;
     match DateTime::parse_from_rfc3339(text.trim()) {
+        // So the nanoseconds of a leap second are counted.
+        Ok(time) if time.timestamp_subsec_nanos() >= 1_000_000_000 => {
+            Err(format!("{} is a leap second: write the start of an hour, such as 2020-05-18T00:00:00Z", text.trim()))
+        }
         Ok(time) if time.timestamp_subsec_nanos() > 0 => {
             Err(format!("{} has a fraction of a second: write a whole one, such as 2020-05-18T00:00:00Z", text.trim()))
         }
@@ -68,6 +72,16 @@ pub fn check_log_filter(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_leap_second_is_no_hour_and_is_called_by_its_name() {
+        let fault = hour("2026-12-31T23:59:60Z").unwrap_err();
+        assert_eq!(
+            fault,
+            "2026-12-31T23:59:60Z is a leap second: write the start of an hour, such as 2020-05-18T00:00:00Z"
+        );
+        assert!(hour("2026-12-31T23:59:59.5Z").unwrap_err().contains("has a fraction of a second"));
+    }
 
     #[test]
     fn a_misspelt_level_of_the_log_is_refused_with_the_levels() {

@@ -241,7 +241,7 @@ impl Client {
     }
 
     fn refusal(&self, path: &str, answer: &Answer) -> ClientError {
-        let after = answer.header(&RETRY_AFTER).and_then(|text| text.parse().ok()).map(Duration::from_secs);
+        let after = answer.header(&RETRY_AFTER).and_then(|text| named_pause(&text));
         ClientError::refused(self.at(path), answer.status, after, &answer.body)
     }
 
@@ -279,6 +279,12 @@ impl Client {
     pub(crate) fn foreign(&self, path: &str, detail: String) -> ClientError {
         ClientError::Foreign { url: self.at(path), detail }
     }
+}
+
+/// The pause that a header names in seconds, as long as a number holds.
+fn named_pause(text: &str) -> Option<Duration> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX)))
 }
 
 /// A fault with its causes.

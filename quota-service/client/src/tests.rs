@@ -230,9 +230,13 @@ async fn reservations_are_sold_tried_listed_and_withdrawn_and_their_calendar_is_
 
 #[tokio::test]
 async fn a_pause_that_no_clock_holds_is_no_panic() {
-    let busy = response("503 Service Unavailable", "retry-after: 18446744073709551615\r\n", "proxy");
-    let (url, _) = answering(vec![busy]).await;
-    assert!(client(&url, 30).pools().await.unwrap_err().is_transient());
+    // The second is larger than any number of seconds that a program counts in.
+    for named in ["18446744073709551615", "18446744073709551616"] {
+        let busy = response("503 Service Unavailable", &format!("retry-after: {named}\r\n"), "proxy");
+        let (url, requests) = answering(vec![busy.clone(), busy]).await;
+        assert!(client(&url, 30).pools().await.unwrap_err().is_transient());
+        assert_eq!(requests.lock().unwrap().len(), 1, "{named} s are beyond its patience");
+    }
 }
 
 #[tokio::test]

@@ -48,8 +48,20 @@ fn parse(flags: &NewTokenFlags) -> Result<(Option<Organization>, Vec<ClusterName
         cluster.map_err(|fault| usage(format!("--pool {pool}: {fault}; write CLUSTER or CLUSTER:GPU_MODEL")))
     };
     let clusters = flags.pool.iter().map(cluster).collect::<Result<_, _>>()?;
-    let organization = flags.organization.as_deref().map(Organization::parse).transpose();
-    Ok((organization.map_err(|fault| usage(format!("--organization: {fault}")))?, clusters))
+    let organization = flags.organization.as_deref().map(|name| named(name).map_err(usage)).transpose()?;
+    Ok((organization, clusters))
+}
+
+/// The organization of a scope, by a name that an organization may have.
+fn named(name: &str) -> Result<Organization, String> {
+    let parsed = vocab::new_name(name).and_then(|()| Organization::parse(name));
+    let organization = parsed.map_err(|fault| format!("--organization: {fault}"))?;
+    if organization.is_pool_peak() {
+        return Err(
+            "--organization *: that is the pool itself; for every organization leave --organization out".to_owned()
+        );
+    }
+    Ok(organization)
 }
 
 async fn create(store: &dyn Store, flags: NewTokenFlags, now: UnixSeconds, json: bool) -> Result<(), Failure> {

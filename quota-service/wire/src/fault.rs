@@ -101,6 +101,11 @@ impl Place<'_> {
     /// The start of an hour, from RFC 3339.
     pub fn hour(self, field: &str, text: &str) -> Result<HourStart, FieldFault> {
         let (at, nanos) = self.time(field, text)?;
+        // So the nanoseconds of a leap second are counted.
+        if nanos >= 1_000_000_000 {
+            let detail = format!("{text} is a leap second: write the start of an hour, such as 2024-03-01T00:00:00Z");
+            return Err(self.fault(field, detail));
+        }
         if nanos > 0 {
             let detail = format!("{text} has a fraction of a second: write a whole one, such as 2024-03-01T00:00:00Z");
             return Err(self.fault(field, detail));

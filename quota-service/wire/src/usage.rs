@@ -127,6 +127,7 @@ mod tests {
             ("2020-05-18T00:00:00Z", 2.0),
             ("2020-05-18T02:00:00Z", 999_999_999.0),
             ("2020-05-18T03:00:00.999Z", 1.0),
+            ("2026-12-31T23:59:60Z", 1.0),
         ])
         .unwrap_err();
         assert_eq!(
@@ -138,6 +139,7 @@ mod tests {
                 "/rows/4/demand_gpus: 2.000 for the same hour as row 0, which has 1.000: keep one of them",
                 "/rows/5/demand_gpus: 9.99999999e8 GPUs exceeds the limit of 10000000 GPUs: write GPUs, not thousandths or bytes",
                 "/rows/6/hour: 2020-05-18T03:00:00.999Z has a fraction of a second: write a whole one, such as 2024-03-01T00:00:00Z",
+                "/rows/7/hour: 2026-12-31T23:59:60Z is a leap second: write the start of an hour, such as 2024-03-01T00:00:00Z",
             ]
         );
     }

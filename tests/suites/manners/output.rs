@@ -182,6 +182,20 @@ fn a_token_that_nobody_would_see_is_not_made() {
 }
 
 #[test]
+fn a_token_of_a_name_that_no_organization_has_is_refused_and_makes_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
+    for (name, why) in
+        [("*", "leave --organization out"), ("__idle__", "stands for idle capacity"), ("a\u{200b}", "U+200B")]
+    {
+        let words = ["token", "create", "--name", "me", "--role", "read", "--organization", name, "--database", &url];
+        let ran = program("quota-service", &words);
+        assert!(ran.code == 2 && ran.stderr.contains("--organization") && ran.stderr.contains(why), "{name}: {ran:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a database was made");
+    }
+}
+
+#[test]
 fn each_program_ends_with_the_code_of_its_failure() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
