@@ -68,7 +68,7 @@ fn command(folder: &Path, settings: &str) -> Command {
     command
 }
 
-/// Who is bound by the rights of files, unlike the superuser.
+/// A user bound by the rights of files, unlike the superuser.
 const PLAIN_USER: u32 = 65_534;
 
 /// As [`command`], by a user whom the rights of files bind, and who owns the folder and what lies there.

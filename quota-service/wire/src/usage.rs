@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn the_end_of_an_hour_is_at_most_its_peak_and_stated_once() {
         let known = with_ends(&[Some(2.5)]).unwrap();
-        assert_eq!(known[0].at_end.map(|gpus| gpus.milli()), Some(2_500));
+        assert_eq!(known[0].at_end.map(vocab::MilliGpus::milli), Some(2_500));
         assert_eq!(with_ends(&[None, Some(4.0), None]).unwrap().iter().filter_map(|row| row.at_end).count(), 1);
         let faults = with_ends(&[Some(4.001)]).unwrap_err();
         assert_eq!(

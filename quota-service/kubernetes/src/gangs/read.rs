@@ -209,7 +209,7 @@ impl Stated {
         self.evicted.as_deref().or_else(past)
     }
 
-    /// What an object says next does not say why it was evicted before.
+    /// The next state of an object does not name the reason of an eviction before it.
     pub fn remember(&mut self, before: &Self) {
         let Some(past) = self.last_eviction.as_mut() else { return };
         let known = before.last_eviction.as_ref().filter(|known| known.over == past.over).map(|known| &known.reason);

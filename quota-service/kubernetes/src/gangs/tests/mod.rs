@@ -248,7 +248,7 @@ fn pods_of_a_job_that_are_deleted_while_kueue_evicts_its_workload_were_evicted_b
     }
 }
 
-/// Outcomes of a pod that got its node at second 0 and went at second 600, where its Workload said these one after another.
+/// Outcomes of a pod that got its node at second 0 and went at second 600, where its Workload stated these one after another.
 fn ended_after(conditions: &[Value], shape: Shape) -> Vec<OutcomeKind> {
     let sets = vec![world::Set { gpus: 2, pods: vec![Slot::Runs] }];
     let job = Job { shape, is_hp: false, is_over: false, sets, model: "A100", names_workload: false };
