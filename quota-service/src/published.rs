@@ -164,15 +164,8 @@ impl PublishedPool {
             least = Some(available);
             Answer::new(answer.fresh.clone(), answer.computed_at, Held { spot, available }, problem.as_deref())
         };
-        Self {
-            id: self.id.clone(),
-            answers: self.answers.iter().map(&mut renewed).collect(),
-            made_of: self.made_of.clone(),
-            eta_moves: self.eta_moves.clone(),
-            stored_explanations: self.stored_explanations.clone(),
-            problem,
-            glance: self.glance.clone(),
-        }
+        let answers = self.answers.iter().map(&mut renewed).collect();
+        Self { problem, ..self.with_answers(answers) }
     }
 
     /// The same answers, none above what a reported state leaves; `None` where none of them is. The newest answers stay what a
@@ -201,15 +194,7 @@ impl PublishedPool {
             Answer::new(fresh, answer.computed_at, Held { spot, available: least }, self.problem.as_deref())
         };
         let answers = self.answers.iter().map(&mut lowered).collect();
-        has_lowered.then(|| Self {
-            id: self.id.clone(),
-            answers,
-            made_of: self.made_of.clone(),
-            eta_moves: self.eta_moves.clone(),
-            stored_explanations: self.stored_explanations.clone(),
-            problem: self.problem.clone(),
-            glance: self.glance.clone(),
-        })
+        has_lowered.then(|| self.with_answers(answers))
     }
 
     /// The same quotas, with what the tasks that are placed here hold of them, in `promised` tasks; `None` where that is what they
@@ -217,32 +202,38 @@ impl PublishedPool {
     #[must_use]
     pub fn following(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
         let mut least = state.idle;
-        let mut has_changed = self.glance.tasks.is_none_or(|tasks| tasks.promised != promised);
-        let mut followed = |answer: &Answer| {
-            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.clone() };
+        let mut held_now = |answer: &Answer| {
+            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.held };
             let spot = state.spot(hours);
             least = least.min(answer.held.available).min(plan::amount(answer.fresh.quota_gpus).left_after(spot));
-            if (spot, least) == (answer.held.spot, answer.held.available) {
-                return answer.clone();
-            }
-            has_changed = true;
-            let mut fresh = answer.fresh.clone();
-            fresh.available_gpus = least.as_gpus();
-            Answer::new(fresh, answer.computed_at, Held { spot, available: least }, self.problem.as_deref())
+            Held { spot, available: least }
         };
-        let answers = self.answers.iter().map(&mut followed).collect();
-        has_changed.then(|| {
-            let tasks = TaskCounts { promised, ..self.glance.tasks.unwrap_or_else(counts) };
-            Self {
-                id: self.id.clone(),
-                answers,
-                made_of: self.made_of.clone(),
-                eta_moves: self.eta_moves.clone(),
-                stored_explanations: self.stored_explanations.clone(),
-                problem: self.problem.clone(),
-                glance: Glance { tasks: Some(tasks), ..self.glance.clone() },
-            }
-        })
+        let held: Vec<Held> = self.answers.iter().map(&mut held_now).collect();
+        let is_same = self.answers.iter().zip(&held).all(|(answer, held)| answer.held == *held);
+        if is_same && self.glance.tasks.is_some_and(|tasks| tasks.promised == promised) {
+            return None;
+        }
+        let followed = |(answer, held): (&Answer, Held)| {
+            let fresh = QuotaAnswer { available_gpus: held.available.as_gpus(), ..answer.fresh.clone() };
+            Answer::new(fresh, answer.computed_at, held, self.problem.as_deref())
+        };
+        let tasks = TaskCounts { promised, ..self.glance.tasks.unwrap_or_else(counts) };
+        let glance = Glance { tasks: Some(tasks), ..self.glance.clone() };
+        let answers = self.answers.iter().zip(held).map(followed).collect();
+        Some(Self { glance, ..self.with_answers(answers) })
+    }
+
+    /// The same pool with other answers.
+    fn with_answers(&self, answers: Vec<Answer>) -> Self {
+        Self {
+            id: self.id.clone(),
+            answers,
+            made_of: self.made_of.clone(),
+            eta_moves: self.eta_moves.clone(),
+            stored_explanations: self.stored_explanations.clone(),
+            problem: self.problem.clone(),
+            glance: self.glance.clone(),
+        }
     }
 
     /// A pool without a quota.
@@ -349,7 +340,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_tasks_placed_here_hold_is_taken_from_what_may_be_admitted_and_the_quota_stays() {
+    fn available_gpus_fall_with_admitted_tasks_and_the_quota_stays() {
         let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
         let of = |pool: &PublishedPool| -> Vec<(f64, f64, f64)> {
             let answers = pool.answers.iter().map(|answer| (answer.fresh.quota_gpus, answer.held));

@@ -88,7 +88,7 @@ pub enum Command {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum InputFormat {
-    /// hour,cluster,gpu_model,organization,demand_gpus
+    /// hour,cluster,gpu_model,organization,demand_gpus and, where it is known, demand_at_end_gpus
     Usage,
     /// The job list of the GFS trace: jobs become hourly HP demand, until the hour of the last submission
     GfsJobs,
@@ -177,6 +177,7 @@ impl InputFormat {
     datasets ingest --format slurm sacct --cluster earth --spot-qos spot1h,spot4h --from 2026-10-01T00:00:00Z\n  \
     datasets ingest --format slurm sacct.json --nodes nodes.json --cluster earth --spot-partitions scavenge\n\n\
     usage.csv holds hour,cluster,gpu_model,organization,demand_gpus; organization * is the pool's own hourly peak.\n\
+    A sixth column, demand_at_end_gpus, may hold the demand at the end of the hour, or nothing where it is not known.\n\
     parquet: the same columns; hours are timestamps or text, further columns are ignored. s3:// takes address and credentials\n\
     from AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the like; a storage that is silent for\n\
     twice AWS_TIMEOUT (30s) is given up.\n\
