@@ -83,7 +83,7 @@ pub(crate) fn weighted_mean<const K: usize>(weights: &[f64; K], of: &[Option<f64
 }
 
 impl<const K: usize> Mixture<K> {
-    /// One that knows nothing: the prior, whose shares are positive and sum to 1.
+    /// One that knows nothing: the prior, whose shares are at least zero and sum to 1. An expert whose share is zero is never heard.
     #[must_use]
     pub const fn new(prior: [f64; K]) -> Self {
         Self { weights: prior, lost: 0.0, outcomes: 0.0 }
@@ -147,7 +147,7 @@ impl<const K: usize> Mixture<K> {
     pub(crate) fn from_numbers(numbers: &[f64]) -> Option<Self> {
         let (weights, rest) = numbers.split_first_chunk::<K>()?;
         let [lost, outcomes] = *rest.first_chunk::<2>()?;
-        let are_shares = weights.iter().all(|one| *one > 0.0) && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-6;
+        let are_shares = weights.iter().all(|one| *one >= 0.0) && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-6;
         let are_sums = [lost, outcomes].iter().all(|one| *one >= 0.0 && one.is_finite());
         (are_shares && are_sums).then_some(Self { weights: *weights, lost, outcomes })
     }

@@ -25,6 +25,7 @@ impl Calibrator {
             between: &between,
             shared: self.shared(),
             latest_gpus: None,
+            demand: None,
             fallen: &self.fallen,
             fallen_gpus: 0.0,
         };
@@ -43,7 +44,7 @@ impl Calibrator {
             let demand = place.and_then(|place| demand_of(panel, place, forecast.issue()));
             let latest_gpus = demand.and_then(|demand| demand.latest_gpus());
             let fallen_gpus = place.map_or(0.0, |place| fallen_gpus(panel, place, forecast.issue()));
-            corrected(forecast, state, &Inputs { latest_gpus, fallen_gpus, ..*of })
+            corrected(forecast, state, &Inputs { latest_gpus, demand, fallen_gpus, ..*of })
         };
         raw.iter().map(one).collect()
     }

@@ -1,9 +1,9 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 6 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 7 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
-//! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 }
+//! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 │ 2 × (days + 1) rises above earlier days and a week f32 }
 //! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
 //! │ hours × { products, targets f64 } │ hours × rates × { weight of each expert, lost, outcomes f64 }
 //! │ end of the remembered hours i64 (i64::MIN: none) │ hours u32 × { demand f32 }, NaN: not measured }
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
-//! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand, format 5 knew of no falls. Where none was
-//! seen, format 5 is written.
+//! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand, format 5 knew of no falls, format 6 of no
+//! earlier days, which have a say over more than four hours. Where they have none format 6 is written, and format 5 where no fall was seen.
 
 use super::Calibrator;
 use super::experts::{EXPERTS, LEARNED_RATES};
@@ -20,15 +20,18 @@ use super::fallen::{Fallen, STORED_NUMBERS as STORED_FALLS};
 use super::linear::{Linear, STORED_NUMBERS};
 use super::long::{MEMORY_HOURS, Memory};
 use super::pool::{PoolState, Residual};
-use super::quantiles::{QuantileExperts, STORED_WEIGHTS};
+use super::quantiles::{self, QuantileExperts, SHORT_EXPERTS};
+use super::reach::Reach;
 use super::residual::MISSING;
+use super::seasonal::Seasonal;
 use super::series::{LEVELS, SeriesState, recorded_steps};
 use crate::mixture::{Mixture, stored_numbers};
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
 const MAGIC: &[u8; 5] = b"HRCAL";
 /// Numbers of the formats: the one that is written, and those that are read, too.
-const FORMAT: u8 = 6;
+const FORMAT: u8 = 7;
+const FORMAT_WITH_FALLS: u8 = 6;
 const FORMAT_WITH_MEMORY: u8 = 5;
 const FORMAT_OF_EXPERTS: u8 = 4;
 const FORMAT_WITH_RISES: u8 = 3;
@@ -64,7 +67,7 @@ impl Calibrator {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let format = if self.fallen.is_untaught() { FORMAT_WITH_MEMORY } else { FORMAT };
+        let format = self.format();
         bytes.push(format);
         bytes.extend([self.horizon.get(), u8::from(self.is_correcting)]);
         bytes.extend(self.newest.map_or(NEVER, HourStart::unix_s).to_le_bytes());
@@ -77,8 +80,9 @@ impl Calibrator {
             }
             bytes.push(u8::from(series.is_whole));
             bytes.extend(series.codes.iter().map(|code| code.cast_unsigned()));
-            bytes.extend(series.quantiles.weights().flat_map(f64::to_le_bytes));
-            bytes.extend(series.quantiles.rises_gpus().iter().copied().flat_map(f32::to_le_bytes));
+            bytes.extend(series.quantiles.weights(experts_of(format)).flat_map(f64::to_le_bytes));
+            let rises = series.quantiles.rises_gpus().iter().chain(series.quantiles.seasonal().numbers());
+            bytes.extend(rises.copied().flat_map(f32::to_le_bytes));
         }
         bytes.extend((self.pools.len() as u32).to_le_bytes());
         for pool in &self.pools {
@@ -94,10 +98,21 @@ impl Calibrator {
             bytes.extend((pool.memory.gpus().len() as u32).to_le_bytes());
             bytes.extend(pool.memory.gpus().flat_map(f32::to_le_bytes));
         }
-        if format == FORMAT {
+        if format >= FORMAT_WITH_FALLS {
             bytes.extend(self.fallen.numbers().flat_map(f64::to_le_bytes));
         }
         bytes
+    }
+
+    /// The oldest format that holds what is known.
+    fn format(&self) -> u8 {
+        if Reach::over(self.horizon).days > 0 && !self.series.is_empty() {
+            FORMAT
+        } else if self.fallen.is_untaught() {
+            FORMAT_WITH_MEMORY
+        } else {
+            FORMAT_WITH_FALLS
+        }
     }
 
     /// # Errors
@@ -132,7 +147,7 @@ impl Calibrator {
             }
             calibrator.pools.push(pool);
         }
-        if *format >= FORMAT {
+        if *format >= FORMAT_WITH_FALLS {
             let steps = (0..horizon.steps()).map(|_| reader.numbers::<STORED_FALLS>()).collect::<Result<_, _>>()?;
             calibrator.fallen =
                 Fallen::from_numbers(steps).ok_or_else(|| reader.damaged("sums of falls that are none"))?;
@@ -143,6 +158,11 @@ impl Calibrator {
         calibrator.settle();
         Ok(calibrator)
     }
+}
+
+/// How many experts on the quantiles of an organization a format knows.
+const fn experts_of(format: u8) -> usize {
+    if format >= FORMAT { quantiles::EXPERTS } else { SHORT_EXPERTS }
 }
 
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
@@ -214,7 +234,7 @@ impl<'a> Reader<'a> {
         if count > MEMORY_HOURS {
             return Err(self.damaged("more remembered hours than there are"));
         }
-        let gpus = (0..count).map(|_| self.array().map(f32::from_le_bytes)).collect::<Result<_, _>>()?;
+        let gpus = self.floats(count)?;
         Memory::from_numbers(until, gpus).ok_or_else(|| self.damaged("remembered demand that is none"))
     }
 
@@ -245,13 +265,27 @@ impl<'a> Reader<'a> {
             return Err(self.damaged("a series without residuals"));
         }
         if format >= FORMAT_OF_EXPERTS {
-            let weights = self.numbers::<STORED_WEIGHTS>()?;
-            let rises = state.quantiles.rises_gpus().iter().map(|_| self.array().map(f32::from_le_bytes));
-            let rises = rises.collect::<Result<Vec<_>, _>>()?;
-            state.quantiles = QuantileExperts::from_numbers(&weights, rises)
-                .ok_or_else(|| self.damaged("weights of quantiles that are no distribution"))?;
+            state.quantiles = self.quantiles(state.quantiles.rises_gpus().len(), &Reach::over(horizon), format)?;
         }
         Ok(state)
+    }
+
+    fn quantiles(&mut self, rises: usize, reach: &Reach, format: u8) -> Result<QuantileExperts, CalibratorError> {
+        let weights = LEVELS.len() * stored_numbers(experts_of(format));
+        let weights = (0..weights).map(|_| self.array().map(f64::from_le_bytes)).collect::<Result<Vec<_>, _>>()?;
+        let rises = self.floats(rises)?;
+        let seasonal = if format >= FORMAT {
+            let rises = self.floats(Seasonal::numbers_of(reach))?;
+            Seasonal::from_numbers(rises).ok_or_else(|| self.damaged("rises above earlier days that are none"))?
+        } else {
+            Seasonal::unknown(reach)
+        };
+        QuantileExperts::from_numbers(&weights, rises, seasonal, reach)
+            .ok_or_else(|| self.damaged("weights of quantiles that are no distribution"))
+    }
+
+    fn floats(&mut self, count: usize) -> Result<Vec<f32>, CalibratorError> {
+        (0..count).map(|_| self.array().map(f32::from_le_bytes)).collect()
     }
 
     fn pool_state(&mut self, horizon: HorizonHours, format: u8) -> Result<PoolState, CalibratorError> {

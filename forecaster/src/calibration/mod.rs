@@ -26,6 +26,7 @@ mod quantiles;
 mod reach;
 mod recent;
 mod residual;
+mod seasonal;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -233,6 +234,7 @@ impl Calibrator {
                     between: &between,
                     shared,
                     latest_gpus,
+                    demand: Some(lesson.demand),
                     fallen: &self.fallen,
                     fallen_gpus: lesson.fallen_gpus,
                 };

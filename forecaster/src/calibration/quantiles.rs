@@ -1,25 +1,26 @@
-//! Experts on the upper quantiles of an organization: the corrected ones, those that the model states, and the last value with its
-//! rises, weighed online by their losses.
+//! Experts on the upper quantiles of an organization: the corrected ones, those that the model states, the last value with its
+//! rises, and over more than four hours [demand of a day and of a week before](super::seasonal), weighed online by their losses.
 //!
 //! Demand that is calm for days and then jumps is described better by its last value, and corrections that a jump taught are too high
 //! for days after it.
 
 use super::reach::Reach;
 use super::residual::rank;
+use super::seasonal::{self, Seasonal};
 use super::series::LEVELS;
 use crate::left::LEFT_AFTER_HOURS;
-use crate::mixture::{Losses, Mixture, stored_numbers, weighted_mean};
+use crate::mixture::{Losses, Mixture, weighted_mean};
 use crate::scores::pinball;
 use vocab::HorizonHours;
 
-/// Experts on a quantile: corrected, as the model states it, the last value with its rises.
-pub const EXPERTS: usize = 3;
+/// Experts of forecasts up to four hours: corrected, as the model states it, the last value with its rises.
+pub const SHORT_EXPERTS: usize = 3;
+/// Experts on a quantile: those, and demand of a day and of a week before with what it rose by above them.
+pub const EXPERTS: usize = SHORT_EXPERTS + seasonal::EXPERTS;
 /// Part of the losses of all organizations in what one learns.
 const SHARED: f64 = 0.5;
 /// Hours of rises below which an organization has no order statistic of them.
 const LEAST_RISES_HOURS: usize = 24;
-/// Numbers of the weights, as they are stored.
-pub const STORED_WEIGHTS: usize = LEVELS.len() * stored_numbers(EXPERTS);
 
 /// The quantile of each expert at one step; `None` where it knows too little.
 pub type Statements = [Option<f64>; EXPERTS];
@@ -37,6 +38,7 @@ pub struct QuantileExperts {
     mixtures: [Mixture<EXPERTS>; LEVELS.len()],
     /// `[level][recorded step]`: how far demand rises above the last value, in GPUs; NaN where too little is known.
     rises_gpus: Vec<f32>,
+    seasonal: Seasonal,
 }
 
 /// Where a step lies between recorded ones.
@@ -72,7 +74,7 @@ pub struct Demand<'a> {
 
 impl Demand<'_> {
     /// Demand of an hour, where it was measured.
-    fn at(&self, hour: usize) -> Option<f64> {
+    pub fn at(&self, hour: usize) -> Option<f64> {
         self.measured.get(hour)?.then(|| self.gpus[hour])
     }
 
@@ -91,6 +93,7 @@ impl QuantileExperts {
         Self {
             mixtures: [Mixture::new(reach.prior); LEVELS.len()],
             rises_gpus: vec![f32::NAN; LEVELS.len() * recorded],
+            seasonal: Seasonal::unknown(reach),
         }
     }
 
@@ -109,6 +112,8 @@ impl QuantileExperts {
                 self.rises_gpus[level * recorded.len() + number] = statistic.unwrap_or(f32::NAN);
             }
         }
+        let horizon_hours = recorded.last().map_or(0, |last| last + 1);
+        self.seasonal = Seasonal::before(demand.issue + horizon_hours, demand, horizon_hours, reach);
     }
 
     /// The rise by a step: between recorded ones on the straight line, which begins at nothing.
@@ -125,13 +130,20 @@ impl QuantileExperts {
         (level, step): (usize, Option<&Between>),
         [corrected, stated]: [f64; 2],
         latest_gpus: Option<f64>,
+        seasonal: [Option<f64>; seasonal::EXPERTS],
     ) -> Statements {
         let last = latest_gpus.and_then(|latest| Some((latest + self.rise_gpus(level, step?)?).max(0.0)));
-        [Some(corrected), Some(stated), last]
+        let [day, week] = seasonal;
+        [Some(corrected), Some(stated), last, day, week]
+    }
+
+    /// The rises above earlier days, as they are known now.
+    pub const fn seasonal(&self) -> &Seasonal {
+        &self.seasonal
     }
 
     /// The weights that quantiles are issued by, at each level.
-    pub fn shares(&self) -> [Shares; LEVELS.len()] {
+    pub fn shares(&self) -> [Shares<'_>; LEVELS.len()] {
         self.mixtures.each_ref().map(Shares::of)
     }
 
@@ -149,9 +161,14 @@ impl QuantileExperts {
         }
     }
 
-    /// The weights as numbers, [`STORED_WEIGHTS`] of them.
-    pub fn weights(&self) -> impl Iterator<Item = f64> {
-        self.mixtures.iter().flat_map(Mixture::numbers)
+    /// The weights as numbers, [`stored_numbers`](crate::mixture::stored_numbers) of so many experts at each level. Of forecasts up to four hours the further ones have none.
+    pub fn weights(&self, experts: usize) -> impl Iterator<Item = f64> {
+        let of = move |mixture: &Mixture<EXPERTS>| {
+            let numbers: Vec<f64> = mixture.numbers().collect();
+            let (weights, rest) = numbers.split_at(EXPERTS);
+            [&weights[..experts], rest].concat()
+        };
+        self.mixtures.iter().flat_map(of)
     }
 
     /// The rises, as they are stored.
@@ -159,30 +176,47 @@ impl QuantileExperts {
         &self.rises_gpus
     }
 
-    /// From [`weights`](Self::weights) and [`rises_gpus`](Self::rises_gpus); `None` where they are none.
-    pub fn from_numbers(weights: &[f64; STORED_WEIGHTS], rises_gpus: Vec<f32>) -> Option<Self> {
-        let (first, second) = weights.split_at(stored_numbers(EXPERTS));
-        let mixtures = [Mixture::from_numbers(first)?, Mixture::from_numbers(second)?];
-        (!rises_gpus.iter().any(|rise| rise.is_infinite())).then_some(Self { mixtures, rises_gpus })
+    /// From [`weights`](Self::weights) of so many experts as there are numbers, [`rises_gpus`](Self::rises_gpus), and rises above
+    /// earlier days; `None` where they are none. Experts without a weight of their own begin with that before any outcome.
+    pub fn from_numbers(weights: &[f64], rises_gpus: Vec<f32>, seasonal: Seasonal, reach: &Reach) -> Option<Self> {
+        let (first, second) = weights.split_at(weights.len() / LEVELS.len());
+        let mixtures = [mixture(first, reach)?, mixture(second, reach)?];
+        (!rises_gpus.iter().any(|rise| rise.is_infinite())).then_some(Self { mixtures, rises_gpus, seasonal })
     }
 }
 
-/// Weights of the experts on one quantile, the same for all steps of a forecast: the last value alone may state nothing at some.
-pub struct Shares {
-    of_all: [f64; EXPERTS],
-    without_last: [f64; EXPERTS],
+/// From the weights of the first experts and both sums.
+fn mixture(numbers: &[f64], reach: &Reach) -> Option<Mixture<EXPERTS>> {
+    let (weights, sums) = numbers.split_at(numbers.len().checked_sub(2)?);
+    if weights.iter().any(|weight| *weight <= 0.0) {
+        return None;
+    }
+    let further = reach.prior.get(weights.len()..)?;
+    let left = 1.0 - further.iter().sum::<f64>();
+    let all: Vec<f64> = weights.iter().map(|weight| weight * left).chain(further.iter().copied()).collect();
+    Mixture::from_numbers(&[&all[..], sums].concat())
 }
 
-impl Shares {
-    fn of(mixture: &Mixture<EXPERTS>) -> Self {
-        let among = |statements| mixture.weights_among(statements).expect("weights are positive");
-        Self { of_all: among(&[Some(0.0); EXPERTS]), without_last: among(&[Some(0.0), Some(0.0), None]) }
+/// Weights of the experts on one quantile. Most steps of a forecast have statements of the same experts, whose weights are worked out once.
+pub struct Shares<'a> {
+    mixture: &'a Mixture<EXPERTS>,
+    /// Which experts state something, and their weights then.
+    latest: ([bool; EXPERTS], [f64; EXPERTS]),
+}
+
+impl<'a> Shares<'a> {
+    const fn of(mixture: &'a Mixture<EXPERTS>) -> Self {
+        Self { mixture, latest: ([true; EXPERTS], *mixture.weights()) }
     }
 
     /// The quantile that is issued.
-    pub fn mix(&self, statements: &Statements) -> f64 {
-        let [_, _, last] = statements;
-        weighted_mean(if last.is_some() { &self.of_all } else { &self.without_last }, statements)
+    pub fn mix(&mut self, statements: &Statements) -> f64 {
+        let states = statements.each_ref().map(Option::is_some);
+        if self.latest.0 != states {
+            let weights = self.mixture.weights_among(statements).expect("the model states a quantile");
+            self.latest = (states, weights);
+        }
+        weighted_mean(&self.latest.1, statements)
     }
 }
 
@@ -251,9 +285,9 @@ mod tests {
         let steps = Between::each(&recorded);
         let rises: Vec<_> = steps.iter().map(|step| experts.rise_gpus(0, step)).collect();
         assert_eq!(rises, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Some));
-        let statements = |step| experts.statements((1, steps.get(step)), [300.0, 310.0], Some(199.0));
-        assert_eq!(statements(5), [Some(300.0), Some(310.0), Some(205.0)]);
-        assert_eq!(statements(6), [Some(300.0), Some(310.0), None]);
+        let statements = |step| experts.statements((1, steps.get(step)), [300.0, 310.0], Some(199.0), [None; 2]);
+        assert_eq!(statements(5), [Some(300.0), Some(310.0), Some(205.0), None, None]);
+        assert_eq!(statements(6), [Some(300.0), Some(310.0), None, None, None]);
     }
 
     #[test]
@@ -272,25 +306,35 @@ mod tests {
         let silent: Vec<bool> = (0..70).map(|hour| hour < 12).collect();
         let latest = |issue| Demand { gpus: &gpus, measured: &silent, issue }.latest_gpus();
         assert_eq!([0, 12, 59, 60, 70].map(latest), [None, Some(5.0), Some(5.0), None, None]);
-        assert_eq!(experts.statements((0, Some(first)), [1.0, 2.0], None)[2], None);
+        assert_eq!(experts.statements((0, Some(first)), [1.0, 2.0], None, [None; 2])[2], None);
     }
 
     #[test]
     fn an_expert_that_loses_less_is_issued_more_and_one_that_stated_nothing_stays() {
         let mut experts = QuantileExperts::new(1, &SHORT);
         for _ in 0..60 {
-            let statements = [Some(9.0), Some(6.0), None];
+            let statements = [Some(9.0), Some(6.0), None, None, None];
             let of = losses(&[(5.0, [statements; 2])]);
-            assert_eq!(of[0], [Some(pinball(5.0, 9.0, 0.9)), Some(pinball(5.0, 6.0, 0.9)), None]);
+            assert_eq!(of[0], [Some(pinball(5.0, 9.0, 0.9)), Some(pinball(5.0, 6.0, 0.9)), None, None, None]);
             let own = experts.in_usual(&of);
             let all = mean(&[(&experts, &own)]);
             experts.learn(&own, &all, HorizonHours::ONE);
         }
-        let mixed = experts.shares()[0].mix(&[Some(9.0), Some(6.0), None]);
+        let mixed = experts.shares()[0].mix(&[Some(9.0), Some(6.0), None, None, None]);
         assert!(mixed < 6.2, "{mixed}");
-        let weights: Vec<f64> = experts.weights().collect();
-        let back = QuantileExperts::from_numbers(&weights.try_into().unwrap(), experts.rises_gpus().to_vec()).unwrap();
-        assert_eq!(back.mixtures, experts.mixtures);
-        assert_eq!(QuantileExperts::from_numbers(&[0.0; STORED_WEIGHTS], Vec::new()), None);
+        let stored: Vec<f64> = experts.weights(SHORT_EXPERTS).collect();
+        let read = |numbers: &[f64], reach: &Reach| {
+            QuantileExperts::from_numbers(numbers, experts.rises_gpus().to_vec(), Seasonal::unknown(reach), reach)
+        };
+        assert_eq!(read(&stored, &SHORT).unwrap().mixtures, experts.mixtures);
+        assert_eq!(read(&[0.0; 10], &SHORT), None);
+        // A state of a day that knows three experts: the others begin with what they have before any outcome.
+        let day = Reach::over(HorizonHours::new(24).unwrap());
+        let weights = |of: &QuantileExperts| *of.mixtures[0].weights();
+        let [ours, known] = [weights(&read(&stored, &day).unwrap()), weights(&experts)];
+        assert_eq!(ours[3..], day.prior[3..]);
+        assert!(
+            (ours.iter().sum::<f64>() - 1.0).abs() < 1e-12 && (ours[0] / ours[1] - known[0] / known[1]).abs() < 1e-9
+        );
     }
 }

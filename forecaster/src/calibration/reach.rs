@@ -3,8 +3,8 @@
 //! Forecasts over H hours that are issued less than H hours apart share hours, and are missed together; what was missed is known H
 //! hours later, when the model has seen it, too. A week has 42 outcomes over 4 h that share no hour, and seven over 24 h. So over more
 //! than [`SHORT_HOURS`] order statistics of residuals correct by half, a level that had risen in forecasts of a day ago moves nothing, the
-//! model's own quantiles and the last value have as much weight as the corrected ones before any outcome, and rises are remembered
-//! for longer.
+//! model's own quantiles and the last value have as much weight as the corrected ones before any outcome, rises are remembered for
+//! longer, and demand of a day and of a week before has a say.
 
 use super::long::SHORT_HOURS;
 use super::quantiles::EXPERTS;
@@ -12,15 +12,22 @@ use super::residual::WINDOW_HOURS;
 use vocab::HorizonHours;
 
 /// Hours before the present that every service has at hand: a model looks back a week at least, and a week more is read.
-const AT_HAND_HOURS: usize = 2 * WINDOW_HOURS;
+pub const AT_HAND_HOURS: usize = 2 * WINDOW_HOURS;
 /// Part of the order statistics that corrects over more than [`SHORT_HOURS`]. Chosen on validation, as all that differs there.
 const CORRECTION_OF_LONG: f64 = 0.5;
+/// First weight of a day and of a week before, and what is left for each other expert. Nightly work has most of the weight after a
+/// few days; where nothing comes back at its hour, little is lost. Chosen on validation.
+const OF_SEASONAL: f64 = 0.03;
+const OF_EACH_LONG: f64 = (1.0 - 2.0 * OF_SEASONAL) / 3.0;
 
 /// How forecasts of one horizon are corrected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
-    /// Weights of the experts on an upper quantile before any outcome: corrected, as the model states it, the last value.
+    /// Weights of the experts on an upper quantile before any outcome: corrected, as the model states it, the last value, a day and a
+    /// week before.
     pub prior: [f64; EXPERTS],
+    /// Days back whose demand of the same hour states something: those that the horizon needs, or none.
+    pub days: usize,
     /// Rises count after the issue times of so many hours,
     pub rises_hours: usize,
     /// of one in so many of them.
@@ -36,7 +43,8 @@ impl Reach {
     pub fn over(horizon: HorizonHours) -> Self {
         if horizon.steps() <= SHORT_HOURS {
             return Self {
-                prior: [0.7, 0.15, 0.15],
+                prior: [0.7, 0.15, 0.15, 0.0, 0.0],
+                days: 0,
                 rises_hours: WINDOW_HOURS,
                 rises_every: 1,
                 correction: 1.0,
@@ -46,7 +54,8 @@ impl Reach {
         // The newest of these issue times is a horizon ago.
         let rises_hours = AT_HAND_HOURS.saturating_sub(horizon.steps()).max(WINDOW_HOURS);
         Self {
-            prior: [1.0 / EXPERTS as f64; EXPERTS],
+            prior: [OF_EACH_LONG, OF_EACH_LONG, OF_EACH_LONG, OF_SEASONAL, OF_SEASONAL],
+            days: horizon.steps().div_ceil(24),
             rises_hours,
             rises_every: 2,
             correction: CORRECTION_OF_LONG,

@@ -4,6 +4,7 @@ use super::fallen::{Below, Fallen};
 use super::quantiles::{Between, Demand, QuantileExperts, QuantileLosses, Statements, losses};
 use super::reach::Reach;
 use super::residual::{Counts, MISSING, WINDOW_HOURS, code, slot};
+use super::seasonal::Seasonal;
 use pulp::{Simd, WithSimd};
 use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
 
@@ -35,6 +36,9 @@ const ERROR_DECAY: f64 = 0.990_419_149;
 /// corrects.
 const ERROR_PRIOR_ISSUES: f64 = 24.0;
 const ERROR_WEIGHT: f64 = 0.3;
+/// Deviations that the mean moves at most: where demand stands still between jumps, the error of one would move it for days by more than
+/// the model expects it to move at all.
+const ERROR_MOST: f64 = 0.25;
 /// Amounts are kept to a thousandth of a GPU: closer to a whole number is whole.
 const WHOLE_GPUS: f64 = 5e-4;
 /// A quantile of whole GPUs is rounded down but for this last part of a GPU.
@@ -98,6 +102,8 @@ pub struct Inputs<'a> {
     pub shared: [f64; 2],
     /// Demand of the hour before it, where it was measured.
     pub latest_gpus: Option<f64>,
+    /// Demand before it.
+    pub demand: Option<Demand<'a>>,
     /// How far means and medians follow falls.
     pub fallen: &'a Fallen,
     /// How far demand fell within the hour before it, in GPUs; zero where that is not known.
@@ -209,23 +215,23 @@ impl SeriesState {
         if lesson.fallen_gpus <= 0.0 {
             return;
         }
-        let error_gpus = self.mean_error_gpus(horizon);
         for step in (0..lesson.steps.len()).filter(|step| lesson.measured[*step]) {
             let (forecast, actual) = (&lesson.steps[step], lesson.actual_gpus[step]);
             let median_gpus = forecast.quantiles_gpus[0] + self.median * deviation(forecast);
             let below = Below {
                 fallen_gpus: lesson.fallen_gpus,
-                mean_gpus: forecast.mean_gpus + error_gpus - actual,
+                mean_gpus: forecast.mean_gpus + self.mean_error_gpus(forecast, horizon) - actual,
                 median_gpus: median_gpus - actual,
             };
             fallen.learn(step, forecast, &below);
         }
     }
 
-    /// The part of the recent error of the mean that corrects, in GPUs.
-    fn mean_error_gpus(&self, horizon: HorizonHours) -> f64 {
+    /// The part of the recent error of the mean that corrects a step, in GPUs.
+    fn mean_error_gpus(&self, step: &StepForecast, horizon: HorizonHours) -> f64 {
         let prior = ERROR_PRIOR_ISSUES * horizon.steps() as f64;
-        ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior)
+        let most = ERROR_MOST * deviation(step);
+        (ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior)).clamp(-most, most)
     }
 
     const fn recorded(&self) -> usize {
@@ -292,36 +298,39 @@ impl SeriesState {
         &self,
         number: usize,
         (step, corrected): (&StepForecast, [f64; 3]),
-        of: &Inputs<'_>,
+        (of, seasonal): (&Inputs<'_>, &Seasonal),
     ) -> [Statements; LEVELS.len()] {
         std::array::from_fn(|level| {
             let place = LEVELS[level].0;
             let of_model = [corrected[place], step.quantiles_gpus[place]];
-            self.quantiles.statements((level, of.between.get(number)), of_model, of.latest_gpus)
+            let seasonal = seasonal.statements(level, number, of.demand.as_ref());
+            self.quantiles.statements((level, of.between.get(number)), of_model, of.latest_gpus, seasonal)
         })
     }
 
-    /// Losses of the experts on its upper quantiles with a forecast, by the present state.
+    /// Losses of the experts on its upper quantiles with a forecast, by the present state. Those of earlier days are judged by what
+    /// they rose by as it was known at the issue time: by the present state they would know the hours that they are judged by.
     pub fn losses(&self, lesson: &Lesson<'_>, of: &Inputs<'_>) -> QuantileLosses {
         let measured = (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
+        let seasonal = Seasonal::before(lesson.demand.issue, &lesson.demand, lesson.steps.len(), of.reach);
         let one = |step: usize| {
             let forecast = &lesson.steps[step];
             let (corrected, _) = self.corrected(forecast, of);
-            (lesson.actual_gpus[step], self.statements(step, (forecast, corrected), of))
+            (lesson.actual_gpus[step], self.statements(step, (forecast, corrected), (of, &seasonal)))
         };
         losses(&measured.map(one).collect::<Vec<_>>())
     }
 
     /// The steps of a forecast as they are issued.
     pub fn correct(&self, steps: &[StepForecast], of: &Inputs<'_>) -> Vec<StepForecast> {
-        let error = self.mean_error_gpus(of.horizon);
-        let shares = self.quantiles.shares();
+        let mut shares = self.quantiles.shares();
         let one = |(number, step): (usize, &StepForecast)| {
             let (corrected, centre) = self.corrected(step, of);
-            let statements = self.statements(number, (step, corrected), of);
-            let upper = |level: usize| shares[level].mix(&statements[level]);
+            let statements = self.statements(number, (step, corrected), (of, self.quantiles.seasonal()));
+            let mut upper = |level: usize| shares[level].mix(&statements[level]);
             let (q50, q95) = (corrected[0], upper(1));
             let q90 = upper(0).max(q50);
+            let error = self.mean_error_gpus(step, of.horizon);
             StepForecast {
                 mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
                 stddev_gpus: step.stddev_gpus,

@@ -39,8 +39,9 @@ fn over_a_day_the_order_statistics_of_a_week_correct_by_half() {
         let issued = calibrator.apply(&panel, &raw);
         let stated = raw[0].steps()[0].quantiles_gpus[1];
         let corrected = stated + part * 5.0 * value(code((24.2 - stated) / 5.0));
-        let shares = calibrator.series[0].quantiles.shares();
-        let mixed = shares[0].mix(&[Some(corrected), Some(stated), Some(24.2)]);
+        let seasonal = (hours > 4).then_some(24.2);
+        let mut shares = calibrator.series[0].quantiles.shares();
+        let mixed = shares[0].mix(&[Some(corrected), Some(stated), Some(24.2), seasonal, seasonal]);
         let [_, q90, _] = issued[0].steps()[0].quantiles_gpus;
         // The residuals are those of numbers of 32 bits.
         assert!((q90 - mixed).abs() < 1e-3, "{hours} h: {q90}, {mixed}");
@@ -48,12 +49,26 @@ fn over_a_day_the_order_statistics_of_a_week_correct_by_half() {
 }
 
 #[test]
-fn before_any_outcome_the_experts_on_quantiles_of_a_day_have_equal_weights() {
+fn before_any_outcome_three_experts_on_quantiles_of_a_day_have_equal_weights_and_earlier_days_a_little() {
     let panel = panel(&[vec![10.5; 400]]);
     let mut calibrator = Calibrator::new(over(24), true);
     calibrator.observe(&panel, hour(100), &level(hour(100), 24, 20.0, 5.0));
-    let mixed = calibrator.series[0].quantiles.shares()[0].mix(&[Some(3.0), Some(6.0), Some(9.0)]);
-    assert!((mixed - 6.0).abs() < 1e-9, "{mixed}");
+    let mixed =
+        calibrator.series[0].quantiles.shares()[0].mix(&[Some(3.0), Some(6.0), Some(9.0), Some(16.0), Some(26.0)]);
+    assert!((mixed - (6.0 * 0.94 + 42.0 * 0.03)).abs() < 1e-9, "{mixed}");
     let restored = Calibrator::from_bytes(&calibrator.to_bytes()).unwrap();
     assert_eq!(restored.to_bytes(), calibrator.to_bytes());
+}
+
+#[test]
+fn the_mean_follows_its_errors_by_a_quarter_of_its_deviation_at_most() {
+    // Eight GPUs fewer than forecast for a week, where the model expects next to no change, and where it expects some.
+    let panel = panel(&[vec![32.0; 400]]);
+    for (stddev_gpus, expected_gpus, within) in [(0.2, 39.95, 1e-9), (0.01, 39.9875, 1e-9), (50.0, 38.1, 0.1)] {
+        let mut calibrator = Calibrator::new(over(4), true);
+        (100..300).map(hour).for_each(|at| calibrator.observe(&panel, at, &level(at, 4, 40.0, stddev_gpus)));
+        let issued = calibrator.apply(&panel, &level(hour(304), 4, 40.0, stddev_gpus));
+        let mean_gpus = issued[0].steps()[3].mean_gpus;
+        assert!((mean_gpus - expected_gpus).abs() < within, "{stddev_gpus}: {mean_gpus}");
+    }
 }
