@@ -215,6 +215,53 @@ fn a_log_that_is_deleted_ends_the_service_and_what_was_acknowledged_is_there() {
 }
 
 #[test]
+fn a_log_that_is_cut_off_ends_the_service_and_its_database_stays_readable() {
+    // A proof of a write may notice before the stop.
+    for (is_stopped, codes) in [(false, [5, 5]), (true, [0, 5])] {
+        let folder = with_a_cluster();
+        let mut service = Service::start(folder.path());
+        acknowledges_a_node(&service, "n1");
+        File::options().write(true).open(folder.path().join("headroom.db-wal")).unwrap().set_len(0).unwrap();
+        if is_stopped {
+            let stopped = Command::new("kill").arg(service.child.id().to_string()).status().unwrap();
+            assert!(stopped.success());
+        }
+        let status = service.child.wait().unwrap();
+        let mut log = String::new();
+        service.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        let is_expected = status.code().is_some_and(|code| codes.contains(&code));
+        assert!(is_expected && (is_stopped || log.contains("it was cut off")), "{status}: {log}");
+        let (status, answer) = Service::start(folder.path()).ask("GET", "/v1/nodes?cluster=earth", "");
+        assert_eq!(status, 200, "stopped: {is_stopped}: {answer}");
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_is_served_without_the_log_of_the_one_before_or_refused() {
+    for (is_killed, code) in [(false, 5), (true, 3)] {
+        let (folder, other) = (with_a_cluster(), with_a_cluster());
+        let [file, new] = [&folder, &other].map(|folder| folder.path().join("headroom.db"));
+        let mut service = Service::start(folder.path());
+        acknowledges_a_node(&service, "n1");
+        fs::copy(&new, file.with_extension("new")).unwrap();
+        fs::rename(file.with_extension("new"), &file).unwrap();
+        if is_killed {
+            drop(service);
+            service = Service {
+                child: command(folder.path(), "").stdout(Stdio::null()).spawn().unwrap(),
+                address: String::new(),
+            };
+        }
+        assert_eq!(service.child.wait().unwrap().code(), Some(code));
+        if is_killed {
+            fs::remove_file(folder.path().join("headroom.db-wal")).unwrap();
+        }
+        let (status, answer) = Service::start(folder.path()).ask("GET", "/v1/nodes?cluster=earth", "");
+        assert!(status == 200 && !answer.contains("\"n1\""), "killed: {is_killed}: {answer}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_opened_is_waited_for_where_there_is_a_file_of_the_last_quotas() {
     let folder = with_a_cluster();
     // In the place of the log, a folder: a missing right would not stop every user.

@@ -73,20 +73,21 @@ pub enum StoreError {
         /// The fault of the file.
         reason: &'static str,
     },
-    /// A write-ahead log or journal lies beside no SQLite file, or beside an empty one: it belongs to a file that was moved away.
+    /// A write-ahead log or journal lies beside no SQLite file, beside an empty one, or beside another one than it was written for: it
+    /// belongs to a file that was moved away.
     #[error(
         "the database file {path} {file}, and {beside} lies there with what was not yet written to it: put the file back beside \
-         it, or, to begin a new database, move {beside} away first; nothing was changed"
+         it, or, to do without that, move {beside} away first; nothing was changed"
     )]
     Leftover {
         /// Path of the file.
         path: String,
-        /// How the file is: missing or empty.
+        /// How the file is: missing, empty or another one.
         file: &'static str,
         /// Path of the log or journal.
         beside: String,
     },
-    /// The SQLite file or its write-ahead log was deleted, emptied or replaced while it was open: a write now would be lost.
+    /// The SQLite file or its write-ahead log was deleted, emptied, cut off or replaced while it was open: a write now would be lost.
     #[error(
         "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, {remedy}, \
          and start them again"

@@ -75,6 +75,17 @@ impl DatabaseFile {
         &self.log
     }
 
+    /// Whether its path leads to another file.
+    pub fn is_replaced(&self) -> bool {
+        self.path.metadata().is_ok_and(|known| (known.dev(), known.ino()) != (self.device, self.inode))
+    }
+
+    /// Whether it lies where it was opened, and does not begin as a database any more.
+    pub fn is_overwritten(&self) -> bool {
+        let is_there = self.path.metadata().is_ok() && !self.is_replaced();
+        is_there && self.path.to_str().is_some_and(|path| matches!(has_header(path), Ok(false)))
+    }
+
     fn compare(&self, known: &Metadata) -> Result<(), StoreError> {
         if (known.dev(), known.ino()) != (self.device, self.inode) {
             return Err(self.lost("another file took its place"));
@@ -143,8 +154,13 @@ pub(crate) fn copy(path: &Path, to: &Path) -> io::Result<()> {
 /// The first bytes of a database file, read without giving up the locks of SQLite.
 fn first_bytes(path: &Path) -> io::Result<[u8; HEADER.len()]> {
     let mut header = [0; HEADER.len()];
-    kept(path)?.read_exact_at(&mut header, 0)?;
+    read_start(path, &mut header)?;
     Ok(header)
+}
+
+/// Reads the beginning of a file that SQLite locks, without giving up its locks.
+pub(crate) fn read_start(path: &Path, bytes: &mut [u8]) -> io::Result<()> {
+    kept(path)?.read_exact_at(bytes, 0)
 }
 
 /// A database file to read from, which stays open.

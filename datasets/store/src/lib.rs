@@ -29,6 +29,7 @@ mod learned;
 mod leases;
 mod ledger;
 mod log;
+mod log_owner;
 mod migrations;
 mod node_hours;
 mod nodes;

@@ -37,16 +37,27 @@ pub(crate) struct Transaction<DB: Transactional> {
     connection: Option<PoolConnection<DB>>,
     /// Whether the connection is closed with it: during a commit, and after a commit that failed.
     closes: bool,
+    /// The check before its commit.
+    check: Option<Check>,
 }
+
+/// A check of the database.
+pub(crate) type Check = Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
 
 impl<DB: Transactional> Transaction<DB> {
     /// Begins a transaction with the statement `begin`.
     pub async fn begin(pool: &Pool<DB>, begin: &'static str) -> Result<Self, StoreError> {
         let connection = Some(pool.acquire().await?);
         // Created before BEGIN, so that it is rolled back if the caller gives up half-way.
-        let mut transaction = Self { connection, closes: false };
+        let mut transaction = Self { connection, closes: false, check: None };
         DB::run(&mut transaction, begin).await?;
         Ok(transaction)
+    }
+
+    /// Checks the database before the commit, too.
+    pub fn checked(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
     }
 
     /// Closes the connection, too, unless the transaction is committed.
@@ -57,8 +68,9 @@ impl<DB: Transactional> Transaction<DB> {
     /// Commits.
     ///
     /// # Errors
-    /// The commit failed, or its answer was lost; the connection is closed.
+    /// The commit failed, or its answer was lost; the connection is closed. Or the check failed, and nothing was committed.
     pub async fn commit(mut self) -> Result<(), StoreError> {
+        self.check.as_ref().map_or(Ok(()), |check| check())?;
         self.closes = true;
         DB::run(&mut self, "COMMIT").await?;
         self.connection = None;

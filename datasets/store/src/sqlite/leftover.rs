@@ -3,12 +3,14 @@
 use super::{BUSY_PAUSE, BUSY_WITHIN};
 use crate::StoreError;
 use crate::file::beside;
+use crate::log_owner;
 use std::path::Path;
 use std::time::Instant;
 
 /// Refuses a place where a write-ahead log or a journal with content lies beside no file, or beside an empty one: the file that
-/// it belongs to was moved away, and SQLite would delete what lies there as soon as a new one is made. Waits, at most 5 s, for
-/// another program that makes the database at this moment.
+/// it belongs to was moved away, and SQLite would delete what lies there as soon as a new one is made. Refuses a log that was
+/// written beside another file, too: SQLite would write it to this one. Waits, at most 5 s, for another program that makes the
+/// database at this moment.
 ///
 /// # Errors
 /// [`StoreError::Leftover`].
@@ -19,13 +21,14 @@ pub(crate) async fn check(path: &str) -> Result<(), StoreError> {
         let leftovers = ["-wal", "-journal"].map(|suffix| (suffix, beside(Path::new(path), suffix)));
         let leftover = leftovers.into_iter().find(|(_, place)| size(place) > Some(0));
         let (Some((suffix, place)), file) = (leftover, size(Path::new(path))) else { return Ok(()) };
+        let fault = |file| StoreError::Leftover { path: path.to_owned(), file, beside: place.display().to_string() };
         if file > Some(0) {
-            return Ok(());
+            let is_other = suffix == "-wal" && log_owner::is_of_another_file(Path::new(path));
+            return if is_other { Err(fault("is another one than before")) } else { Ok(()) };
         }
         let is_being_made = suffix == "-journal" && file.is_some();
         if !is_being_made || Instant::now() >= deadline {
-            let file = if file.is_some() { "is empty" } else { "is missing" };
-            return Err(StoreError::Leftover { path: path.to_owned(), file, beside: place.display().to_string() });
+            return Err(fault(if file.is_some() { "is empty" } else { "is missing" }));
         }
         tokio::time::sleep(BUSY_PAUSE).await;
     }

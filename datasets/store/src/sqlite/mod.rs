@@ -7,14 +7,18 @@ pub(crate) mod inspect;
 mod journal;
 mod leases;
 pub(crate) mod leftover;
+mod opened;
 mod outcomes;
 pub(crate) mod owner;
 mod sizes;
 #[path = "../sql/mod.rs"]
 mod sql;
 mod usage;
+pub(crate) mod wal_index;
 
+use self::opened::Opened;
 use crate::file::DatabaseFile;
+use crate::log::Loss;
 use crate::migrations;
 use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, Store, StoreError};
@@ -42,7 +46,7 @@ pub(crate) struct SqliteStore {
     /// Connections for reads.
     pub readers: SqlitePool,
     /// The file that was opened; `None` if the store is read-only.
-    file: Option<Arc<DatabaseFile>>,
+    file: Option<Arc<Opened>>,
     /// The lease that every write proves.
     pub lease: Option<Lease>,
     /// The audit entry that is a part of the write.
@@ -79,7 +83,8 @@ impl SqliteStore {
         // One stays open: a first connection creates a file beside the database, which a full disk refuses.
         let readers = SqlitePoolOptions::new().max_connections(READERS).min_connections(1).acquire_timeout(BUSY_WITHIN);
         let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
-        let store = Self { writer, readers, file: Some(Arc::new(file)), lease: None, audit: None };
+        let file = Arc::new(Opened::new(file, writer.clone(), readers.clone()));
+        let store = Self { writer, readers, file: Some(file), lease: None, audit: None };
         store.ping().await?;
         Ok(store)
     }
@@ -105,15 +110,16 @@ impl SqliteStore {
 
     /// Connections for reads, after a check that the file is the one that was opened, and a database.
     pub fn pulse(&self) -> Result<&SqlitePool, StoreError> {
-        self.check_file()?;
+        self.file.as_deref().map_or(Ok(()), Opened::check_header)?;
         Ok(&self.readers)
     }
 
     /// Begins a write that proves that the file takes writes.
     pub async fn begin_proof(&self) -> Result<Transaction<Sqlite>, StoreError> {
-        self.check_file()?;
+        self.check_file().await?;
         let transaction = self.begin_unproved().await?;
-        let Some(log) = self.file.as_deref().map(DatabaseFile::log) else { return Ok(transaction) };
+        let Some(opened) = self.file.as_deref() else { return Ok(transaction) };
+        let log = opened.file.log();
         match log.check() {
             Ok(()) => return Ok(transaction),
             Err(StoreError::Lost { .. }) => {}
@@ -121,20 +127,13 @@ impl SqliteStore {
         }
         // Its connection goes back to the pool, and has the log open that was taken away.
         drop(transaction);
-        let is_saved = log.has_no_successor() && self.save_log().await;
-        Err(log.lose(is_saved))
+        let is_saved = log.has_no_successor() && opened.save_log().await;
+        Err(log.lose(if is_saved { Loss::Saved } else { Loss::Away }))
     }
 
     /// Does nothing: all writes are those of the one connection that proves them.
     #[expect(clippy::unused_self, reason = "Postgres closes its sessions")]
     pub const fn note_read_only(&self, _is_refused: bool) {}
-
-    /// Writes what the open log holds to the database. Returns whether all of it is there.
-    async fn save_log(&self) -> bool {
-        let saving = sqlx::query_as::<_, (i64, i64, i64)>("PRAGMA wal_checkpoint(FULL)").fetch_one(&self.writer);
-        let saved = tokio::time::timeout(SAVES_WITHIN, saving).await;
-        matches!(saved, Ok(Ok((0, pages, saved))) if pages == saved)
-    }
 
     /// As [`begin`](Self::begin): statements have no time limit here.
     pub async fn begin_long(&self) -> Result<Transaction<Sqlite>, StoreError> {
@@ -144,7 +143,12 @@ impl SqliteStore {
     /// Begins a write without proof of a lease. IMMEDIATE, so that it waits for another writer here: SQLite refuses a
     /// transaction that begins by reading and then writes where another one wrote in between, however long the timeout.
     pub async fn begin_unproved(&self) -> Result<Transaction<Sqlite>, StoreError> {
-        Transaction::begin(self.writer()?, "BEGIN IMMEDIATE").await
+        let transaction = Transaction::begin(self.writer()?, "BEGIN IMMEDIATE").await?;
+        let Some(opened) = self.file.clone() else { return Ok(transaction) };
+        // It may have waited.
+        opened.check_length()?;
+        // A commit may be followed by a checkpoint.
+        Ok(transaction.checked(Box::new(move || opened.check_length())))
     }
 
     /// Begins reads that see the database at one instant.
@@ -152,9 +156,9 @@ impl SqliteStore {
         Transaction::begin(&self.readers, "BEGIN").await
     }
 
-    /// The connection for writes, after a check that the file is the one that was opened.
+    /// The connection for writes, after a check that the file is the one that was opened, and its log whole.
     pub fn writer(&self) -> Result<&SqlitePool, StoreError> {
-        self.file.as_deref().map_or(Ok(()), DatabaseFile::check)?;
+        self.file.as_deref().map_or(Ok(()), Opened::check)?;
         Ok(&self.writer)
     }
 
@@ -180,13 +184,23 @@ impl SqliteStore {
 
     /// Waits for running statements and closes all connections.
     pub async fn close_connections(&self) {
+        if let Some(opened) = &self.file {
+            opened.close().await;
+            return;
+        }
         self.readers.close().await;
         self.writer.close().await;
     }
 
-    /// Checks that the file is the one that was opened, and a database.
-    pub fn check_file(&self) -> Result<(), StoreError> {
-        self.file.as_deref().map_or(Ok(()), DatabaseFile::check_header)
+    /// Checks that the file is the one that was opened, and a database. Where another one took its place, the log is left so that
+    /// the other one does not get it.
+    async fn check_file(&self) -> Result<(), StoreError> {
+        let Some(opened) = self.file.as_deref() else { return Ok(()) };
+        let checked = opened.check_header();
+        if checked.is_err() {
+            opened.leave_log().await;
+        }
+        checked
     }
 }
 
@@ -198,6 +212,7 @@ pub(crate) async fn lock_promotions(_connection: &mut SqliteConnection) -> Resul
 /// Writes a database into a new file.
 pub(crate) async fn copy(path: &str, file: &str) -> Result<(), StoreError> {
     leftover::check(file).await?;
+    leftover::check(path).await?;
     let mut connection = SqliteStore::options(path).connect().await?;
     sqlx::query("VACUUM INTO $1").bind(file).execute(&mut connection).await?;
     connection.close().await?;
