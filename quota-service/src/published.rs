@@ -1,5 +1,9 @@
 //! Ready answers, immutable, in memory: a reader takes no lock, waits for no database and computes nothing.
 
+mod hold;
+
+pub use hold::Hold;
+
 use crate::engine::{Limits, TaskCounts};
 use crate::plan::{self, Held, PoolQuota};
 use axum::body::Bytes;

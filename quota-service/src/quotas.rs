@@ -4,14 +4,14 @@ use crate::core::Core;
 use crate::drift::Drifts;
 use crate::engine::{Limits, TaskCounts};
 use crate::promises::kept::KeptByPool;
-use crate::published::{Published, PublishedPool};
+use crate::published::{Hold, Published, PublishedPool};
 use arc_swap::ArcSwap;
 use placement::Limit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-use vocab::{MilliGpus, PoolId, PoolState, UnixSeconds};
+use vocab::{ClusterName, MilliGpus, PlacedBy, PoolId, PoolState, UnixSeconds};
 
 pub struct Quotas {
     pub core: Arc<Core>,
@@ -24,9 +24,17 @@ pub struct Quotas {
     pub publications: watch::Sender<u64>,
     /// Whether the pools of the database were read once.
     is_complete: AtomicBool,
-    /// Pools whose quotas rest on what was changed since, with the number of the change.
-    outdated: Mutex<BTreeMap<PoolId, Change>>,
+    basis: Mutex<Basis>,
     changes: AtomicU64,
+}
+
+/// The basis of the published quotas. A publication holds its lock, so that no older answer takes the place of one that is held back.
+#[derive(Default)]
+struct Basis {
+    /// Pools whose quotas rest on what was changed since, with the number of the change.
+    outdated: BTreeMap<PoolId, Change>,
+    /// The epoch of the lease under which the quotas of each pool were renewed here last.
+    renewed: BTreeMap<PoolId, u64>,
 }
 
 /// The number of a change by which quotas are outdated; later ones are larger.
@@ -43,16 +51,90 @@ impl Quotas {
             kept: ArcSwap::default(),
             publications: watch::Sender::new(0),
             is_complete: AtomicBool::new(false),
-            outdated: Mutex::default(),
+            basis: Mutex::default(),
             changes: AtomicU64::new(0),
         }
     }
 
     /// Notes that what the quotas of a pool rest on has changed: nothing is promised by them until a renewal that begins from now on
-    /// has published others.
+    /// has published others, and the answers of a pool that is placed here say so.
     pub fn outdate(&self, pool: &PoolId) {
-        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
-        outdated.insert(pool.clone(), Change(self.changes.fetch_add(1, Ordering::AcqRel) + 1));
+        let mut basis = self.basis();
+        basis.outdated.insert(pool.clone(), Change(self.changes.fetch_add(1, Ordering::AcqRel) + 1));
+        self.hold_back(&basis, |known| known == pool);
+    }
+
+    /// Shows that nothing is promised by the quotas of these clusters, which this service has gained: what they rest on may have
+    /// changed since they were stored.
+    pub fn gained(&self, clusters: &[ClusterName]) {
+        self.hold_back(&self.basis(), |pool| clusters.contains(&pool.cluster));
+    }
+
+    fn basis(&self) -> MutexGuard<'_, Basis> {
+        self.basis.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hold_back(&self, basis: &Basis, is_wanted: impl Fn(&PoolId) -> bool) {
+        let mut has_changed = false;
+        self.published.rcu(|published| {
+            let wanted = published.pools().filter(|pool| is_wanted(&pool.id));
+            let held: Vec<_> = wanted.filter_map(|pool| Some(Arc::new(self.held_back(basis, pool)?))).collect();
+            has_changed = !held.is_empty();
+            if has_changed { Arc::new(published.with(held)) } else { Arc::clone(published) }
+        });
+        if has_changed {
+            self.publications.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// A pool with answers that offer nothing, where nothing is promised by them; `None` where its answers stand.
+    fn held_back(&self, basis: &Basis, pool: &PublishedPool) -> Option<PublishedPool> {
+        pool.held_back(self.shown_hold(basis, pool)?)
+    }
+
+    /// Why nothing is promised, where that is for this service to say: the scheduler of an external pool promises.
+    fn shown_hold(&self, basis: &Basis, pool: &PublishedPool) -> Option<Hold> {
+        let hold = self.hold_of(basis, &pool.id)?;
+        let is_shown = match hold {
+            Hold::Change => pool.glance.placed_by != Some(PlacedBy::External),
+            Hold::NotRenewed => pool.glance.placed_by == Some(PlacedBy::Headroom),
+        };
+        is_shown.then_some(hold)
+    }
+
+    fn hold_of(&self, basis: &Basis, pool: &PoolId) -> Option<Hold> {
+        let led = self.core.leases.led(&pool.cluster)?;
+        if basis.outdated.contains_key(pool) {
+            return Some(Hold::Change);
+        }
+        (basis.renewed.get(pool) != Some(&led.epoch)).then_some(Hold::NotRenewed)
+    }
+
+    /// Why nothing is promised by the quotas of a pool that this service writes for; `None` where they stand.
+    #[must_use]
+    pub fn hold(&self, pool: &PoolId) -> Option<Hold> {
+        self.hold_of(&self.basis(), pool)
+    }
+
+    /// Why nothing is promised by the quotas of a pool, with the fault of the last renewal.
+    #[must_use]
+    pub fn why_held(&self, pool: &PoolId) -> Option<String> {
+        let detail = self.hold(pool)?.detail();
+        let published = self.published.load();
+        let known = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str());
+        let problem = known.and_then(|known| known.problem.as_ref());
+        Some(
+            problem
+                .map_or_else(|| detail.to_owned(), |problem| format!("{detail} (the last one has failed: {problem})")),
+        )
+    }
+
+    /// Whether nothing is promised by the quotas of a pool of the cluster, though it has some.
+    #[must_use]
+    pub fn holds_any(&self, cluster: &ClusterName) -> bool {
+        let (basis, published) = (self.basis(), self.published.load());
+        let mut theirs = published.pools().filter(|pool| pool.id.cluster == *cluster && !pool.answers.is_empty());
+        theirs.any(|pool| self.shown_hold(&basis, pool).is_some())
     }
 
     /// The last change so far: quotas whose inputs are read from now on know it.
@@ -64,25 +146,27 @@ impl Quotas {
     /// The limits that a pool has at this time.
     #[must_use]
     pub fn limits(&self, pool: &PoolId, now: UnixSeconds) -> Limits {
-        let limits = self.published.load().limits(pool, now);
-        match limits {
-            Limits::Set(limits) if self.is_outdated(pool) => {
+        // Before the quotas: a renewal publishes them before it lets them be promised by.
+        let is_held = self.hold(pool).is_some();
+        match self.published.load().limits(pool, now) {
+            Limits::Set(limits) if is_held => {
                 Limits::Set(limits.into_iter().map(|limit| Limit { quota: MilliGpus::ZERO, ..limit }).collect())
             }
+            Limits::Kept if is_held => Limits::Held,
             limits => limits,
         }
     }
 
-    fn is_outdated(&self, pool: &PoolId) -> bool {
-        self.outdated.lock().unwrap_or_else(PoisonError::into_inner).contains_key(pool)
-    }
-
-    /// Publishes new quotas, whose inputs were read after `known`.
-    pub fn publish_renewed(&self, pools: Vec<PublishedPool>, known: Change) {
-        let ids: Vec<PoolId> = pools.iter().map(|pool| pool.id.clone()).collect();
-        self.publish(pools);
-        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
-        outdated.retain(|pool, change| *change > known || !ids.contains(pool));
+    /// Publishes new quotas, whose inputs were read after `known` under the lease of an epoch.
+    pub fn publish_renewed(&self, pools: Vec<PublishedPool>, known: Change, epoch: u64) {
+        let mut basis = self.basis();
+        for pool in pools.iter().filter(|pool| pool.problem.is_none()) {
+            basis.renewed.insert(pool.id.clone(), epoch);
+            if basis.outdated.get(&pool.id).is_some_and(|change| *change <= known) {
+                basis.outdated.remove(&pool.id);
+            }
+        }
+        self.publish_on(&basis, pools);
     }
 
     /// Brings the answers of a pool that is placed here to what its tasks hold: what may still be admitted falls with what was
@@ -145,7 +229,12 @@ impl Quotas {
 
     /// Replaces the pools of the same ids.
     pub fn publish(&self, pools: Vec<PublishedPool>) {
-        let pools: Vec<_> = pools.into_iter().map(Arc::new).collect();
+        self.publish_on(&self.basis(), pools);
+    }
+
+    fn publish_on(&self, basis: &Basis, pools: Vec<PublishedPool>) {
+        let shown = |pool: PublishedPool| Arc::new(self.held_back(basis, &pool).unwrap_or(pool));
+        let pools: Vec<_> = pools.into_iter().map(shown).collect();
         self.published.rcu(|published| published.with(pools.iter().cloned()));
         self.publications.send_modify(|count| *count += 1);
     }

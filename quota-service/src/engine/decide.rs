@@ -32,6 +32,8 @@ pub struct TurnContext<'a> {
     pub draft: Draft<'a>,
     pub tally: Tally,
     pub reads: TurnReads,
+    /// Why nothing is promised in this turn, where a renewal is awaited.
+    pub held: Option<String>,
 }
 
 impl TurnContext<'_> {
@@ -280,8 +282,8 @@ impl TurnContext<'_> {
         let record = present.or_else(|| record::of_pool(pool, id, None, Vec::new()));
         let record = record.ok_or_else(|| EngineError::UnknownTask { task: id.clone() })?;
         let detail = record::detail(&record);
-        let waits = pool.why_it_waits(id).map(|why| record::reason(&why));
-        let reason = waits.or_else(|| detail.waits.clone()).unwrap_or_else(|| stands(&record, &detail));
+        let waits = pool.why_it_waits(id).map(|why| record::reason(&why)).or_else(|| detail.waits.clone());
+        let reason = waits.map_or_else(|| stands(&record, &detail), |why| self.with_cause(why));
         let id = self.state.placed.pool.clone();
         let state = self.state.pool.state(id.clone());
         let promise = |limit: &placement::Limit| PromiseBody {

@@ -3,6 +3,7 @@
 use super::decide::TurnContext;
 use placement::Limit;
 use placement::pool::Command;
+use wire::ReasonBody;
 
 /// The limits of a pool by the quotas served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,14 @@ impl TurnContext<'_> {
         if let Err(fault) = self.done(&Command::SetLimits(limits)) {
             let pool = &self.state.placed.pool;
             tracing::warn!(%pool, %fault, "the pool goes on with its limits of before: the next turn sets them");
+        }
+    }
+
+    /// Why a task waits; where a quota of zero is the reason, with its cause.
+    pub(super) fn with_cause(&self, why: ReasonBody) -> ReasonBody {
+        match &self.held {
+            Some(cause) if why.code == "over_quota" => ReasonBody { detail: format!("{}; {cause}", why.detail), ..why },
+            _ => why,
         }
     }
 }

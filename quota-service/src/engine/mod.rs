@@ -26,8 +26,8 @@ pub use error::EngineError;
 pub use events::{Cursor, events_after};
 pub use limits::Limits;
 pub use record::answer;
-pub use state::{Rebuilt, rebuild};
-pub use views::{NodeUse, Shares, TaskCounts, TaskQuery};
+pub use state::{Rebuilt, read_on, rebuild};
+pub use views::{NodeUse, Shares, TaskCounts, TaskQuery, counts};
 pub use webhook::Webhook;
 
 use crate::core::Core;

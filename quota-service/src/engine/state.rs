@@ -95,6 +95,23 @@ pub fn rebuild(journal: &StoredJournal, policy: Policy, rules: PoolRules) -> Res
     Ok(Rebuilt { pool, accounts, measured_from, facts })
 }
 
+/// Goes on with a pool that was read back, by the entries that came since.
+///
+/// # Errors
+/// The journal is damaged, or the entries do not follow what was read.
+pub fn read_on(pool: &mut Pool, id: &PoolId, entries: &[JournalEntry]) -> Result<(), StoreError> {
+    for entry in entries {
+        let damaged = |reason: String| StoreError::Corrupt {
+            what: format!("entry {} of the journal of {id}", entry.seq),
+            reason,
+        };
+        for fact in facts_of(entry).map_err(damaged)? {
+            pool.apply(entry.at, &fact).map_err(|fault| damaged(fault.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
 /// The accounts beside a snapshot. Accounts that cannot be read begin again: no decision depends on them.
 fn accounts_of(journal: &StoredJournal, text: &str, pool: &Pool) -> Option<Accounts> {
     let parts = wire::from_json::<AccountsRecord>(text).map_err(|fault| fault.to_string());

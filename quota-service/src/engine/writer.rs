@@ -172,9 +172,9 @@ impl Writer {
             nodes: if takes_in { Some(store.pool_nodes(&self.pool).await?) } else { None },
         };
         // 2. Decide.
-        let mut context =
-            TurnContext { now, draft: Draft::new(&self.pool, state.seq), tally: Tally::default(), state, reads };
-        let limits = self.shared.quotas.limits(&self.pool, now);
+        let (limits, held) = (self.shared.quotas.limits(&self.pool, now), self.shared.quotas.why_held(&self.pool));
+        let (draft, tally) = (Draft::new(&self.pool, state.seq), Tally::default());
+        let mut context = TurnContext { now, state, draft, tally, reads, held };
         catch_unwind(AssertUnwindSafe(|| context.answer_all(queued, limits)))
             .map_err(|panic| TurnFault::of(panic.as_ref()))?;
         let TurnContext { tally, draft, .. } = context;

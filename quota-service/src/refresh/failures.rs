@@ -21,6 +21,7 @@ pub fn of_all(renewals: &Renewals, went: &Result<(), StoreError>) {
         tracing::debug!(%fault, "the quotas were not renewed");
         metrics::refresh_failed();
         keep_last(renewals, |_| true, &fault.to_string());
+        renewals.try_all_again();
     }
 }
 

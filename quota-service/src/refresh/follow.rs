@@ -1,5 +1,6 @@
 //! Quotas that another service computes, answered here.
 
+use super::followed::FollowedPools;
 use super::write;
 use crate::published::PublishedPool;
 use crate::quotas::Quotas;
@@ -11,16 +12,22 @@ use vocab::{ClusterName, PoolId};
 pub struct Follower {
     /// The last publication: the number of the newest quota, the pools, and the clusters that this service wrote for.
     seen: Option<(Option<i64>, BTreeSet<PoolId>, BTreeSet<ClusterName>)>,
+    tasks: FollowedPools,
 }
 
 impl Follower {
-    /// Looks for new quotas of clusters that this service does not write for. A database that does not answer has none: the
-    /// last ones age.
+    /// Looks for new quotas of clusters that this service does not write for, and for what their tasks have taken since. A database that
+    /// does not answer has none: the last ones age.
     pub async fn follow(&mut self, quotas: &Quotas) {
         if !quotas.core.leases.follows() {
-            self.seen = None;
+            *self = Self::default();
             return;
         }
+        self.quotas(quotas).await;
+        self.tasks.follow(quotas).await;
+    }
+
+    async fn quotas(&mut self, quotas: &Quotas) {
         let Ok(newest) = quotas.core.store.newest_quota().await else { return };
         let Ok(stored) = quotas.core.store.stored_pools().await else { return };
         let now = (newest, stored, quotas.core.leases.led_clusters());
@@ -30,7 +37,8 @@ impl Follower {
         match write::restored(quotas).await {
             Ok(pools) => {
                 let missing = without_quota(quotas, &now.1, &pools);
-                let others = pools.into_iter().chain(missing);
+                let pools = pools.into_iter().map(|pool| self.tasks.followed(pool));
+                let others = pools.chain(missing);
                 quotas.publish(others.filter(|pool| quotas.core.leases.led(&pool.id.cluster).is_none()).collect());
                 quotas.set_complete();
                 self.seen = Some(now);

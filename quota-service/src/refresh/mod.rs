@@ -4,6 +4,7 @@ mod cache;
 mod failures;
 pub mod fallback;
 mod follow;
+mod followed;
 mod history;
 mod learned;
 pub mod limits;

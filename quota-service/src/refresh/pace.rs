@@ -19,9 +19,13 @@ pub enum Haste {
 /// Two urgent renewals of a cluster begin at least so far apart.
 const URGENT_EVERY: Duration = Duration::from_secs(1);
 
+/// The longest wait for another try of a renewal that has failed; the first one comes after a second.
+const TRIED_AGAIN_WITHIN: Duration = Duration::from_secs(30);
+
 /// The renewals that are wanted, by cluster.
 pub struct Pace {
     report_every: Duration,
+    tried_again_within: Duration,
     state: Mutex<BTreeMap<ClusterName, Paced>>,
     changed: Notify,
 }
@@ -30,12 +34,15 @@ pub struct Pace {
 struct Paced {
     begun: Option<Instant>,
     due: Option<Instant>,
+    /// Since the last one that succeeded.
+    failures: u32,
 }
 
 impl Pace {
     #[must_use]
-    pub fn new(report_every: Duration) -> Self {
-        Self { report_every, state: Mutex::default(), changed: Notify::new() }
+    pub fn new(report_every: Duration, regular_every: Duration) -> Self {
+        let tried_again_within = TRIED_AGAIN_WITHIN.min(regular_every);
+        Self { report_every, tried_again_within, state: Mutex::default(), changed: Notify::new() }
     }
 
     /// Asks for a renewal of a cluster; several requests become one, the most urgent of them.
@@ -64,7 +71,37 @@ impl Pace {
 
     fn begins_at(&self, cluster: &ClusterName, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.insert(cluster.clone(), Paced { begun: Some(now), due: None });
+        let paced = state.entry(cluster.clone()).or_default();
+        *paced = Paced { begun: Some(now), due: None, ..*paced };
+    }
+
+    /// Notes that a renewal of a cluster has failed: another one is due after 1, 2, 4 and so on seconds, up to the longest wait.
+    pub fn failed(&self, cluster: &ClusterName) {
+        self.failed_at(cluster, Instant::now());
+    }
+
+    fn failed_at(&self, cluster: &ClusterName, now: Instant) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let paced = state.entry(cluster.clone()).or_default();
+        let wait = Duration::from_secs(1 << paced.failures.min(6)).min(self.tried_again_within);
+        let again = now + wait;
+        // One that is due already would fail at once again.
+        paced.due = Some(paced.due.filter(|due| *due > now).map_or(again, |due| due.min(again)));
+        paced.failures = paced.failures.saturating_add(1);
+        self.changed.notify_one();
+    }
+
+    /// Notes that a renewal of a cluster has succeeded.
+    pub fn succeeded(&self, cluster: &ClusterName) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.entry(cluster.clone()).or_default().failures = 0;
+    }
+
+    /// Whether a renewal of the cluster is asked for, now or later.
+    #[must_use]
+    pub fn is_wanted(&self, cluster: &ClusterName) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.get(cluster).is_some_and(|paced| paced.due.is_some())
     }
 
     /// Whether a renewal of the cluster is wanted now.
@@ -111,10 +148,11 @@ mod tests {
     use super::*;
 
     const EVERY: Duration = Duration::from_secs(30);
+    const HOUR: Duration = Duration::from_hours(1);
 
     #[test]
     fn reports_renew_a_cluster_at_once_and_then_at_most_once_in_the_least_interval() {
-        let (pace, earth) = (Pace::new(EVERY), ClusterName::parse("earth").unwrap());
+        let (pace, earth) = (Pace::new(EVERY, HOUR), ClusterName::parse("earth").unwrap());
         let (start, mut renewals) = (Instant::now(), Vec::new());
         // Thirteen reports a second for ten minutes.
         for step in 0..600 * 13 {
@@ -132,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_last_report_is_renewed_by_and_what_is_urgent_waits_a_second_at_most() {
-        let (pace, earth) = (Pace::new(EVERY), ClusterName::parse("earth").unwrap());
+        let (pace, earth) = (Pace::new(EVERY, HOUR), ClusterName::parse("earth").unwrap());
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         pace.begins_at(&earth, start);
@@ -144,5 +182,39 @@ mod tests {
         pace.want_at(&earth, Haste::Urgent, after(3));
         assert!(!pace.is_due_at(&earth, after(3)) && pace.is_due_at(&earth, after(4)));
         assert!(!pace.is_due_at(&ClusterName::parse("mars").unwrap(), after(60)));
+    }
+
+    #[test]
+    fn a_failed_renewal_is_tried_again_after_longer_and_longer_waits_until_one_succeeds() {
+        let earth = ClusterName::parse("earth").unwrap();
+        for (regular, expected) in [(HOUR, [1, 2, 4, 8, 16, 30, 30]), (Duration::from_secs(5), [1, 2, 4, 5, 5, 5, 5])] {
+            let pace = Pace::new(EVERY, regular);
+            let mut now = Instant::now();
+            pace.want_at(&earth, Haste::Urgent, now);
+            let mut waits = Vec::new();
+            for _ in 0..expected.len() {
+                pace.begins_at(&earth, now);
+                pace.failed_at(&earth, now);
+                let wait =
+                    (1..=60).find(|seconds| pace.is_due_at(&earth, now + Duration::from_secs(*seconds))).unwrap();
+                waits.push(wait);
+                now += Duration::from_secs(wait);
+            }
+            assert_eq!(waits, expected);
+            pace.begins_at(&earth, now);
+            pace.succeeded(&earth);
+            assert!(!pace.is_wanted(&earth));
+            pace.failed_at(&earth, now);
+            assert!(pace.is_due_at(&earth, now + Duration::from_secs(1)), "it begins with the first wait");
+        }
+    }
+
+    #[test]
+    fn a_renewal_that_cannot_begin_does_not_stay_due() {
+        let (pace, earth) = (Pace::new(EVERY, HOUR), ClusterName::parse("earth").unwrap());
+        let now = Instant::now();
+        pace.want_at(&earth, Haste::Urgent, now);
+        pace.failed_at(&earth, now);
+        assert!(!pace.is_due_at(&earth, now) && pace.is_due_at(&earth, now + Duration::from_secs(1)));
     }
 }

@@ -27,7 +27,8 @@ pub struct Renewals {
 impl Renewals {
     #[must_use]
     pub fn new(core: Arc<Core>, quotas: Arc<Quotas>, engine: Arc<Engine>) -> Self {
-        let pace = Pace::new(Duration::from_secs(core.config.report_refresh_s));
+        let seconds = Duration::from_secs;
+        let pace = Pace::new(seconds(core.config.report_refresh_s), seconds(core.config.refresh_s));
         let (faults, requests, gained) = (Standing::new(), Notify::new(), Mutex::default());
         Self { core, quotas, engine, faults, pace, requests, gained }
     }
@@ -49,6 +50,25 @@ impl Renewals {
         self.request_renewal(&pool.cluster, Haste::Urgent);
     }
 
+    /// After a renewal of a cluster: asks for another one soon where it has failed and was asked for, or nothing is promised until
+    /// there is one.
+    pub(super) fn try_again(&self, cluster: &ClusterName, is_done: bool, was_wanted: bool) {
+        if is_done {
+            self.pace.succeeded(cluster);
+        } else if was_wanted || self.quotas.holds_any(cluster) {
+            self.pace.failed(cluster);
+        }
+    }
+
+    /// As [`try_again`](Self::try_again), where no cluster could be renewed.
+    pub(super) fn try_all_again(&self) {
+        for cluster in self.core.leases.led_clusters() {
+            if self.pace.is_wanted(&cluster) || self.quotas.holds_any(&cluster) {
+                self.pace.failed(&cluster);
+            }
+        }
+    }
+
     /// Returns once a renewal of every cluster is requested.
     pub(super) async fn requested(&self) {
         self.requests.notified().await;
@@ -64,6 +84,7 @@ impl Renewals {
             tracing::warn!(%cluster, "lost the lease: another service writes for the cluster now");
         }
         self.engine.leave(&changes.lost);
+        self.quotas.gained(&changes.gained);
         for cluster in &changes.gained {
             tracing::info!(%cluster, "took the lease: this service writes for the cluster now");
         }

@@ -80,6 +80,7 @@ impl Renewer {
                 span.record("otel.status_code", "ERROR");
             }
             failures::of_cluster(renewals, &cluster.name, &renewed);
+            renewals.try_again(&cluster.name, renewed.is_ok(), of == Of::Due);
         }
         limits::push(renewals).await;
         if knows_all && of == Of::All {
@@ -138,7 +139,8 @@ impl Renewer {
                 .await?;
         self.learned.note(&learned);
         if renewals.core.leases.led(&cluster.name).is_some_and(|led| led.epoch == epoch) {
-            span!("publish", pools = published.len()).in_scope(|| renewals.quotas.publish_renewed(published, changed));
+            span!("publish", pools = published.len())
+                .in_scope(|| renewals.quotas.publish_renewed(published, changed, epoch));
         }
         // 5. Record the forecasts.
         if !renewals.core.clock.is_virtual() {

@@ -176,7 +176,16 @@ pub async fn restored(quotas: &Quotas) -> Result<Vec<PublishedPool>, StoreError>
         pool.stored_explanations.insert(stored.hours.get(), explanation);
     }
     // Once more with all hours at hand, which hold each other's availability.
-    Ok(pools.into_values().map(|pool| pool.with_problem(None, &|_| None)).collect())
+    Ok(pools.into_values().map(|pool| offered(pool).with_problem(None, &|_| None)).collect())
+}
+
+/// The hours of the newest renewal alone: the others are no longer offered.
+fn offered(mut pool: PublishedPool) -> PublishedPool {
+    let newest = pool.answers.iter().map(|answer| answer.computed_at).max();
+    pool.answers.retain(|answer| Some(answer.computed_at) == newest);
+    let PublishedPool { answers, stored_explanations, .. } = &mut pool;
+    stored_explanations.retain(|hours, _| answers.iter().any(|answer| answer.hours() == *hours));
+    pool
 }
 
 /// Restores the quotas that were stored before a restart: they age from the time of their computation.

@@ -6,6 +6,7 @@ mod elastic;
 mod eviction;
 mod faults;
 mod hangups;
+mod held_back;
 mod killed;
 mod lifecycle;
 mod loop_closes;

@@ -12,6 +12,8 @@ on_both_databases![
     a_stopped_service_leaves_at_once,
     requests_reach_the_deciding_service,
     a_service_that_is_killed_is_followed_by_another,
+    a_service_that_takes_over_promises_nothing_before_it_has_renewed,
+    a_service_that_follows_answers_what_tasks_have_taken_and_offers_what_is_offered,
     a_service_that_cannot_take_its_own_lease_of_before_names_no_leader,
 ];
 
@@ -32,6 +34,18 @@ async fn two(database: &TestDatabase) -> (TestService, TestService) {
     let _ = one.put("/v1/nodes/n0", &node).await.expect(200);
     one.renew().await;
     let other = replica(database, "other").await;
+    other.follow().await;
+    (one, other)
+}
+
+/// As [`two`], with nodes enough for a quota, and a first task.
+async fn two_with_quotas(database: &TestDatabase) -> (TestService, TestService) {
+    let (one, other) = two(database).await;
+    for number in 1..60 {
+        put_node(&one, &format!("n{number}"), false).await;
+    }
+    assert_eq!(submit(&one, &hp("first", 1.0, 1)).await["status"], "running");
+    one.renew().await;
     other.follow().await;
     (one, other)
 }
@@ -187,6 +201,60 @@ async fn a_service_that_is_killed_is_followed_by_another(database: TestDatabase)
     let (status, a) = two.get(&format!("/v1/tasks/a?{OF_POOL}"));
     assert_eq!((status, &a["status"]), (200, &"running".into()), "what was acknowledged is there");
     assert_eq!(two.stop().code, 0);
+}
+
+async fn a_service_that_takes_over_promises_nothing_before_it_has_renewed(database: TestDatabase) {
+    let (one, other) = two_with_quotas(&database).await;
+    assert_eq!(submit(&one, &spot("early", 1.0, 1, Some(4))).await["status"], "running");
+    let now = one.service.core.clock.now();
+    let all = json!({
+        "cluster": "demo", "gpu_model": "A100", "kind": "reserve", "gpus": 500.0, "from": now.to_string(),
+        "to": now.plus_s(36_000).to_string(), "reason": "the launch of the new model",
+    });
+    let _ = one.post("/v1/overrides", &all).await.expect(201);
+    // It stops before it has renewed the quotas.
+    one.leave().await;
+    other.service.renewals.update_leases().await.unwrap();
+    assert!(other.service.core.leases.led(&cluster("demo")).is_some());
+    let late = submit(&other, &spot("late", 1.0, 1, Some(4))).await;
+    assert_eq!(late["detail"]["waits"]["code"], "over_quota", "{late}");
+    let answer = quota(&other, 4).await;
+    assert_eq!(number(&answer["available_gpus"]), 0.0, "{answer}");
+    assert!(codes(&answer).contains(&"not_renewed_since_takeover".to_owned()), "{answer}");
+    let explained = other.get(&format!("/v1/tasks/late/explain?{OF_POOL}")).await.expect(200);
+    assert!(explained["reason"]["detail"].as_str().unwrap().contains("started or taken over"), "{explained}");
+    other.renew().await;
+    assert_eq!(task(&other, "late").await["status"], "waiting", "the GPUs are reserved");
+    assert_eq!(other.send(axum::http::Method::DELETE, "/v1/overrides/1", &[], None).await.status, 204);
+    other.renew().await;
+    assert_eq!(task(&other, "late").await["status"], "running");
+}
+
+async fn a_service_that_follows_answers_what_tasks_have_taken_and_offers_what_is_offered(database: TestDatabase) {
+    let (one, other) = two_with_quotas(&database).await;
+    let before = quota(&other, 4).await;
+    for task in ["a", "b"] {
+        assert_eq!(submit(&one, &spot(task, 2.0, 1, Some(4))).await["status"], "running");
+        other.follow().await;
+        assert_eq!(quota(&one, 4).await, quota(&other, 4).await, "after {task}");
+    }
+    let after = quota(&other, 4).await;
+    assert_eq!((number(&before["used_gpus"]), number(&after["used_gpus"])), (0.0, 4.0));
+    let promises = format!("/v1/promises?{OF_POOL}&days=1");
+    let report = other.get(&promises).await.expect(200);
+    assert_eq!((&report["sold"], &report["open"]), (&json!(2), &json!(2)), "{report}");
+    let path = "/v1/pools/demo:A100/settings";
+    let mut settings = one.get(path).await.expect(200);
+    settings["offered_hours"] = json!([1, 2]);
+    let _ = one.put(path, &settings).await.expect(200);
+    one.pass_s(1);
+    one.renew().await;
+    other.follow().await;
+    for service in [&one, &other] {
+        assert_eq!(service.get(&quota_path(4)).await.expect(404)["known"], json!(["1", "2"]));
+    }
+    assert_eq!(quota(&one, 2).await, quota(&other, 2).await);
+    assert_eq!(number(&quota(&other, 2).await["used_gpus"]), 4.0, "new quotas have them, too");
 }
 
 async fn a_service_that_cannot_take_its_own_lease_of_before_names_no_leader(database: TestDatabase) {

@@ -1,0 +1,102 @@
+//! A quota that a change has outdated: nothing is promised by it, every view says so, and it is renewed as soon as that is possible.
+
+use super::*;
+use quota_service::refresh;
+use std::time::Duration;
+use tests::{Backend, on_both_databases};
+
+on_both_databases![
+    what_a_change_has_outdated_is_offered_by_no_view_and_the_reason_names_it,
+    a_renewal_that_a_change_asked_for_is_tried_again_until_it_succeeds,
+];
+
+async fn reserve(service: &TestService, gpus: f64) {
+    let now = service.service.core.clock.now();
+    let body = json!({
+        "cluster": "demo", "gpu_model": "A100", "kind": "reserve", "gpus": gpus, "from": now.to_string(),
+        "to": now.plus_s(36_000).to_string(), "reason": "the launch of the new model",
+    });
+    let _ = service.post("/v1/overrides", &body).await.expect(201);
+}
+
+/// Available GPUs for four hours, by `/quota`, `/v1/pools` and `/v1/quota/explain`.
+async fn available(service: &TestService) -> [f64; 3] {
+    let pools = service.get("/v1/pools").await.expect(200);
+    let explained = service.get(&format!("/v1/quota/explain?{OF_POOL}&hours=4")).await.expect(200);
+    let answers = [
+        &quota(service, 4).await["available_gpus"],
+        &pools["pools"][0]["available_gpus_by_hours"]["4"],
+        &explained["quota"]["available_gpus"],
+    ];
+    answers.map(number)
+}
+
+async fn what_a_change_has_outdated_is_offered_by_no_view_and_the_reason_names_it(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    assert_eq!(submit(&service, &spot("before", 8.0, 1, Some(4))).await["status"], "running");
+    reserve(&service, 1.0).await;
+    assert_eq!(available(&service).await, [0.0; 3]);
+    assert!(codes(&quota(&service, 4).await).contains(&"change_not_in_quota".to_owned()));
+    assert_eq!(submit(&service, &spot("after", 8.0, 1, Some(4))).await["status"], "waiting");
+    let explained = service.get(&format!("/v1/tasks/after/explain?{OF_POOL}")).await.expect(200);
+    let why = explained["reason"]["detail"].as_str().unwrap();
+    assert!(why.contains("a change of settings or overrides is not in the quota yet"), "{explained}");
+    refuse_quotas(&database).await;
+    service.renew().await;
+    assert_eq!(available(&service).await, [0.0; 3], "a failed renewal brings nothing back");
+    let explained = service.get(&format!("/v1/tasks/after/explain?{OF_POOL}")).await.expect(200);
+    assert!(explained["reason"]["detail"].as_str().unwrap().contains("the last one has failed: "), "{explained}");
+    accept_quotas(&database).await;
+    service.renew().await;
+    assert!(available(&service).await.iter().all(|gpus| *gpus > 0.0));
+    assert!(!codes(&quota(&service, 4).await).contains(&"change_not_in_quota".to_owned()));
+    assert_eq!(task(&service, "after").await["status"], "running");
+}
+
+async fn refuse_quotas(database: &TestDatabase) {
+    let refuse = match database.backend {
+        Backend::Postgres => {
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 RAISE EXCEPTION 'as a test' USING ERRCODE = '53100';
+             END $$;
+             CREATE TRIGGER refuse BEFORE INSERT ON quotas FOR EACH ROW EXECUTE FUNCTION refuse()"
+        }
+        Backend::Sqlite => "CREATE TRIGGER refuse BEFORE INSERT ON quotas BEGIN SELECT RAISE(ABORT, 'as a test'); END",
+    };
+    database.execute(refuse).await;
+}
+
+async fn accept_quotas(database: &TestDatabase) {
+    let accept = match database.backend {
+        Backend::Postgres => "DROP TRIGGER refuse ON quotas; DROP FUNCTION refuse",
+        Backend::Sqlite => "DROP TRIGGER refuse",
+    };
+    database.execute(accept).await;
+}
+
+/// Waits for an answer; the next regular renewal is five minutes away.
+async fn until(service: &TestService, what: &str, is_wanted: impl Fn(&Value) -> bool) {
+    for _ in 0..300 {
+        if is_wanted(&quota(service, 4).await) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what}: {}", quota(service, 4).await);
+}
+
+async fn a_renewal_that_a_change_asked_for_is_tried_again_until_it_succeeds(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let before = quota(&service, 4).await["computed_at"].clone();
+    service.pass_s(1);
+    let renewing = tokio::spawn(refresh::run(service.service.renewals.clone()));
+    until(&service, "the first renewal of the loop", |answer| answer["computed_at"] != before).await;
+    refuse_quotas(&database).await;
+    reserve(&service, 1.0).await;
+    until(&service, "a failed renewal", |answer| codes(answer).contains(&"inputs_missing".to_owned())).await;
+    assert_eq!(available(&service).await, [0.0; 3]);
+    accept_quotas(&database).await;
+    until(&service, "a renewal", |answer| number(&answer["available_gpus"]) > 0.0).await;
+    assert_eq!(submit(&service, &spot("after", 8.0, 1, Some(4))).await["status"], "running");
+    renewing.abort();
+}
