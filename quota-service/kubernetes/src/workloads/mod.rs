@@ -140,7 +140,7 @@ impl WorkloadFacts {
             is_spot: are_all_of(&reading.spot_classes, &spec.pod_sets, reading),
             // A class at will is promised nothing, even where hours are written.
             hours: if is_at_will { Ok(None) } else { hours(&metas, reading) },
-            states_hours: is_at_will || hours_text(&metas).is_some(),
+            states_hours: is_at_will || hours_texts(&metas).next().is_some(),
             owner: controller(meta),
             replaces: meta.annotations.as_ref().and_then(|all| all.get(names::REPLACES)).cloned(),
             pods: pods(meta),
@@ -245,19 +245,21 @@ fn pods(meta: &ObjectMeta) -> Vec<Uid> {
     owners.filter(|owner| owner.kind == "Pod" && owner.api_version == "v1").map(|owner| Uid::of(&owner.uid)).collect()
 }
 
-/// The Workload's own hours first, then those of its templates.
-fn hours_text<'a>(metas: &[&'a ObjectMeta]) -> Option<&'a str> {
-    metas.iter().find_map(|meta| annotation_or_label(meta, names::GUARANTEE_HOURS))
+/// The hours that the Workload and its templates state.
+fn hours_texts<'a>(metas: &[&'a ObjectMeta]) -> impl Iterator<Item = &'a str> {
+    metas.iter().filter_map(|meta| annotation_or_label(meta, names::GUARANTEE_HOURS))
 }
 
+/// Of different hours the most: pods are promised what they state themselves. One that makes no sense makes all of them an error.
 fn hours(metas: &[&ObjectMeta], reading: &Reading) -> Result<Option<HorizonHours>, String> {
-    match hours_text(metas) {
-        None => Ok(reading.default_guarantee),
-        Some("0") => Ok(None),
-        Some(text) => HorizonHours::parse(text)
+    let one = |text: &str| match text {
+        "0" => Ok(None),
+        _ => HorizonHours::parse(text)
             .map(Some)
             .map_err(|fault| format!("{}: {text:?}: {fault}", names::GUARANTEE_HOURS)),
-    }
+    };
+    let stated: Vec<_> = hours_texts(metas).map(one).collect::<Result<_, _>>()?;
+    Ok(stated.into_iter().max().unwrap_or(reading.default_guarantee))
 }
 
 /// The pod that a template makes, as far as it is read.

@@ -104,3 +104,34 @@ fn see_with_faults(bench: &Bench) {
         view.see_pod(&pod, at(0)).unwrap().expect("it asks for GPUs");
     }
 }
+
+#[tokio::test]
+async fn of_several_kinds_of_pods_the_most_hours_count_and_senseless_ones_of_any_are_rejected() {
+    let mut bench = bench(true).await;
+    bench.offers.send_replace(offers([8, 2], Stage::Fresh));
+    let job_set = |name: &str, hours: [&str; 2]| {
+        let mut one = workload(name, 4, "", "Pending");
+        one["metadata"].as_object_mut().unwrap().remove("annotations");
+        let mut sets = ["driver", "workers"].map(|name| {
+            let mut set = one["spec"]["podSets"][0].clone();
+            (set["name"], set["count"]) = (name.into(), 1.into());
+            set
+        });
+        for (set, hours) in sets.iter_mut().zip(hours) {
+            set["template"]["metadata"] = json!({ "annotations": { "headroom.dev/guarantee-hours": hours } });
+        }
+        let flavors = json!({ "nvidia.com/gpu": "a100-spot" });
+        let assigned = ["driver", "workers"].map(|name| json!({ "name": name, "flavors": flavors, "count": 1 }));
+        one["spec"]["podSets"] = sets.into_iter().collect();
+        one["status"]["admission"]["podSetAssignments"] = assigned.into_iter().collect();
+        one
+    };
+    let all = [("short", ["1", "1"]), ("mixed", ["1", "4"]), ("senseless", ["1", "abc"]), ("not-offered", ["1", "3"])];
+    for (name, hours) in all {
+        bench.fake.put(job_set(name, hours));
+    }
+    bench.look(0).await;
+    let states = all.map(|(name, _)| bench.state(name));
+    assert_eq!(states, ["Ready", "Retry", "Rejected", "Rejected"], "4 GPUs, and quotas of 8 for 1 h and of 2 for 4 h");
+    assert!(bench.check("senseless", 0)["message"].as_str().unwrap().contains("\"abc\""));
+}
