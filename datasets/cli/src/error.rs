@@ -72,6 +72,8 @@ pub enum CliError {
     NothingThere,
     #[error("--out - and --json both write to stdout: name a file, or leave out --json")]
     JsonAndRows,
+    #[error("no hour lies between --from {from} and --until {until}: write a later --until")]
+    EmptySpan { from: HourStart, until: HourStart },
     #[error("--check needs a calibrated preset: gfs or gfs-a100")]
     NothingToCheck,
     #[error("--check needs --days {least} or more: over fewer, a few jobs hold most GPU-seconds")]
@@ -123,7 +125,8 @@ impl From<CliError> for Failure {
             | CliError::Calendar(_)
             | CliError::CalendarFile { .. }
             | CliError::NeedsCluster
-            | CliError::NoHours { .. } => Exit::Usage,
+            | CliError::NoHours { .. }
+            | CliError::EmptySpan { .. } => Exit::Usage,
             // Flags name these files, and an input file that cannot be read is bad data.
             CliError::Source(SourceError::Unread { .. }) => Exit::DataInvalid,
             CliError::Source(fault) => match fault.kind() {

@@ -12,6 +12,11 @@ pub async fn run(what: &Export, database: &str, json: bool) -> Result<(), CliErr
     if json && is_stdout(&what.out) {
         return Err(CliError::JsonAndRows);
     }
+    if let (Some(from), Some(until)) = (what.from, what.until)
+        && from >= until
+    {
+        return Err(CliError::EmptySpan { from, until });
+    }
     let store = store::connect_existing(database).await?;
     let chosen = panel::chosen(store.as_ref(), what.cluster.as_ref()).await?;
     let out = OutputFile::create(&what.out).map_err(|source| write_fault(&what.out, source))?;

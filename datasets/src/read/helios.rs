@@ -9,6 +9,8 @@ use vocab::{CapacityRow, HourDemand, HourStart, MilliGpus, Organization, PoolId,
 
 const COLUMNS: [&str; 4] = ["time", "total_gpu_num", "running_gpu_num", "pending_gpu_num"];
 const SECONDS_PER_MINUTE: i64 = 60;
+/// How many minutes before the end of an hour its last row may be, for it to be the end: 5.
+const MOST_LEFT_MIN: i64 = 5;
 
 /// Content of one tenant's file.
 struct Tenant {
@@ -124,9 +126,6 @@ fn take(tenant: &mut Tenant, sums: &mut Sums, row: &Row<'_>, options: &ReadOptio
     tenant.capacity.insert(hour, capacity);
     Ok(())
 }
-
-/// How many minutes before the end of an hour its last row may be, for it to be the end: 5.
-const MOST_LEFT_MIN: i64 = 5;
 
 /// The sum over tenants in each minute that all of them have.
 fn pool_minutes(sums: Sums, tenants: usize) -> Vec<(i64, MilliGpus)> {

@@ -43,6 +43,9 @@ pub async fn run(command: TokenCommand, database: &str, json: bool) -> Result<()
 fn parse(flags: &NewTokenFlags) -> Result<(Option<Organization>, Vec<ClusterName>), Failure> {
     let usage = |fault: String| Failure::new(Exit::Usage, fault);
     let cluster = |pool: &String| {
+        if let Some(cluster) = pool.strip_suffix(":*") {
+            return Err(usage(format!("--pool {pool}: for every GPU model of a cluster write --pool {cluster}")));
+        }
         let cluster =
             if pool.contains(':') { PoolId::parse(pool).map(|pool| pool.cluster) } else { ClusterName::parse(pool) };
         cluster.map_err(|fault| usage(format!("--pool {pool}: {fault}; write CLUSTER or CLUSTER:GPU_MODEL")))

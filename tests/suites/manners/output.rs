@@ -182,15 +182,18 @@ fn a_token_that_nobody_would_see_is_not_made() {
 }
 
 #[test]
-fn a_token_of_a_name_that_no_organization_has_is_refused_and_makes_no_database() {
+fn a_token_of_a_name_that_no_organization_or_pool_has_is_refused_and_makes_no_database() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", folder.path().join("headroom.db").display());
-    for (name, why) in
-        [("*", "leave --organization out"), ("__idle__", "stands for idle capacity"), ("a\u{200b}", "U+200B")]
-    {
-        let words = ["token", "create", "--name", "me", "--role", "read", "--organization", name, "--database", &url];
+    for (flag, name, why) in [
+        ("--organization", "*", "leave --organization out"),
+        ("--organization", "__idle__", "stands for idle capacity"),
+        ("--organization", "a\u{200b}", "U+200B"),
+        ("--pool", "earth:*", "write --pool earth"),
+    ] {
+        let words = ["token", "create", "--name", "me", "--role", "read", flag, name, "--database", &url];
         let ran = program("quota-service", &words);
-        assert!(ran.code == 2 && ran.stderr.contains("--organization") && ran.stderr.contains(why), "{name}: {ran:?}");
+        assert!(ran.code == 2 && ran.stderr.contains(flag) && ran.stderr.contains(why), "{name}: {ran:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a database was made");
     }
 }
@@ -205,10 +208,12 @@ fn each_program_ends_with_the_code_of_its_failure() {
     let gone = "postgres://nobody@127.0.0.1:1/x";
     let missing = place.file("missing.csv");
     let full = backtest(&["--out", "/dev/full"]);
-    let cases: [(&str, &[&str], i32, &str); 12] = [
+    let backwards = ["export", "--from", "2024-03-02T00:00:00Z", "--until", "2024-03-01T00:00:00Z"];
+    let cases: [(&str, &[&str], i32, &str); 13] = [
         ("datasets", &["ingest", "--format", "usage", &missing], 3, "No such file"),
         ("datasets", &["ingest", "--format", "usage", &empty], 3, "is missing"),
         ("datasets", &["export", "--until", "yesterday"], 2, "write a time with its offset"),
+        ("datasets", &backwards, 2, "write a later --until"),
         ("train", &["runs", "show", "run-99"], 2, "there is no run-99: train runs list shows"),
         ("train", &full, 1, "No space left"),
         ("train", &["runs", "list", "--database", gone], 5, "check that it runs, and try again"),

@@ -178,14 +178,32 @@ impl TryFrom<SummaryRow> for SeriesSummary {
     }
 }
 
-/// Demand of an hour, from its row.
+/// Demand of an hour, from its row. A program of before ends of hours corrects the peak alone, so an end above it is that of another
+/// peak, and not known.
 pub(crate) fn hour_demand(demand_milli: i64, at_end_milli: Option<i64>) -> Result<HourDemand, StoreError> {
     let at_end = at_end_milli.map(|milli| amount("demand at the end", milli)).transpose()?;
-    Ok(HourDemand { peak: amount("demand", demand_milli)?, at_end })
+    let peak = amount("demand", demand_milli)?;
+    Ok(HourDemand { peak, at_end: at_end.filter(|at_end| *at_end <= peak) })
 }
 
 /// A series, from the names in its row.
 pub(crate) fn series(cluster: &str, gpu_model: &str, organization: &str) -> Result<SeriesId, StoreError> {
     let organization = valid("organization", Organization::parse(organization))?;
     Ok(SeriesId { pool: pool(cluster, gpu_model)?, organization })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::MilliGpus;
+
+    #[test]
+    fn an_end_above_the_peak_is_that_of_another_peak_and_not_known() {
+        let at_end = |end| hour_demand(3_000, end).unwrap().at_end;
+        assert_eq!([Some(2_000), Some(3_000), Some(4_000), None].map(at_end), {
+            let [less, same] = [2, 3].map(|gpus| Some(MilliGpus::from_gpus(gpus)));
+            [less, same, None, None]
+        });
+        assert!(hour_demand(3_000, Some(-1)).is_err());
+    }
 }
