@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learned_needs_no_more_hours_than_every_service_has_at_hand() {
+    fn rises_are_learned_from_the_hours_that_every_service_has_at_hand() {
         // Before the hours at hand when those of the forecast are over, demand was another.
         for hours in [5_u64, 24, 72, 168] {
             let (now, horizon) = (500, hours as usize);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tests::{Backend, on_both_databases};
 
 on_both_databases![
-    what_a_change_has_outdated_is_offered_by_no_view_and_the_reason_names_it,
+    outdated_quotas_are_offered_by_no_view_and_the_reason_names_the_change,
     a_renewal_that_a_change_asked_for_is_tried_again_until_it_succeeds,
 ];
 
@@ -31,7 +31,7 @@ async fn available(service: &TestService) -> [f64; 3] {
     answers.map(number)
 }
 
-async fn what_a_change_has_outdated_is_offered_by_no_view_and_the_reason_names_it(database: TestDatabase) {
+async fn outdated_quotas_are_offered_by_no_view_and_the_reason_names_the_change(database: TestDatabase) {
     let service = placing(&database, 60).await;
     assert_eq!(submit(&service, &spot("before", 8.0, 1, Some(4))).await["status"], "running");
     reserve(&service, 1.0).await;
