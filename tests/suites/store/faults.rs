@@ -110,11 +110,17 @@ async fn a_connection_lost_in_an_append_is_unavailable_and_the_next_one_works() 
 #[tokio::test]
 async fn faults_of_postgres_are_sorted_by_remedy() {
     let database = fresh_database(Backend::Postgres).await;
-    let raised = async |code: &str| {
-        let sql = format!("DO $$ BEGIN RAISE EXCEPTION 'as a test' USING ERRCODE = '{code}'; END $$");
+    let with_message = async |message: &str, code: &str| {
+        let sql = format!("DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = '{code}'; END $$");
         database.try_execute(&sql).await.unwrap_err()
     };
+    let raised = async |code: &str| with_message("as a test", code).await;
     assert!(matches!(raised("53100").await, StoreError::Full { .. }), "disk full");
+    assert!(
+        matches!(with_message("could not write init file", "XX000").await, StoreError::Full { .. }),
+        "disk full at a new connection"
+    );
+    assert!(matches!(raised("XX000").await, StoreError::Unexpected(_)), "another mistake of Postgres");
     assert!(matches!(raised("57P01").await, StoreError::Unavailable { .. }), "shutting down");
     assert!(matches!(raised("40P01").await, StoreError::Busy { .. }), "deadlock");
     assert!(matches!(raised("XX001").await, StoreError::Corrupt { .. }), "damaged page");
