@@ -14,6 +14,7 @@
 mod apply;
 mod bytes;
 mod conformal;
+mod correction;
 mod cursor;
 mod experts;
 mod fallen;

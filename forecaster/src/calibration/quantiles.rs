@@ -5,11 +5,11 @@
 //! for days after it.
 
 use super::reach::Reach;
-use super::residual::rank;
+use super::residual::order_statistics;
 use super::seasonal::{self, Seasonal};
 use super::series::LEVELS;
 use crate::left::LEFT_AFTER_HOURS;
-use crate::mixture::{Losses, Mixture, weighted_mean};
+use crate::mixture::{Losses, Mixture};
 use crate::scores::pinball;
 use vocab::HorizonHours;
 
@@ -22,8 +22,8 @@ const SHARED: f64 = 0.5;
 /// Hours of rises below which an organization has no order statistic of them.
 const LEAST_RISES_HOURS: usize = 24;
 
-/// The quantile of each expert at one step; `None` where it knows too little.
-pub type Statements = [Option<f64>; EXPERTS];
+/// The quantile of each expert at one step, in GPUs; NaN where it knows too little.
+pub type Statements = [f64; EXPERTS];
 
 /// Losses of the experts of one organization at each level, in GPUs, as means over its measured steps.
 pub type QuantileLosses = [[Option<f64>; EXPERTS]; LEVELS.len()];
@@ -87,6 +87,11 @@ impl Demand<'_> {
     }
 }
 
+/// An amount that is at least zero, or none: NaN stays.
+pub const fn not_below_zero(gpus: f64) -> f64 {
+    if gpus < 0.0 { 0.0 } else { gpus }
+}
+
 impl QuantileExperts {
     /// Experts of an organization of which nothing is known.
     pub fn new(recorded: usize, reach: &Reach) -> Self {
@@ -104,24 +109,25 @@ impl QuantileExperts {
         for (number, step) in recorded.iter().enumerate() {
             let rise = |issue: usize| Some((demand.at(issue + step)? - demand.at(issue - 1)?) as f32);
             rises.clear();
-            rises.extend((first..=demand.issue).rev().step_by(reach.rises_every).filter_map(rise));
-            for (level, (_, p)) in LEVELS.iter().enumerate() {
-                let place = rank(rises.len(), *p);
-                let has_enough = rises.len() * reach.rises_every >= LEAST_RISES_HOURS;
-                let statistic = has_enough.then(|| *rises.select_nth_unstable_by(place, f32::total_cmp).1);
-                self.rises_gpus[level * recorded.len() + number] = statistic.unwrap_or(f32::NAN);
+            let issues = (demand.issue + 1).saturating_sub(first).div_ceil(reach.rises_every);
+            rises.extend((0..issues).filter_map(|back| rise(demand.issue - back * reach.rises_every)));
+            let has_enough = rises.len() * reach.rises_every >= LEAST_RISES_HOURS;
+            let levels = LEVELS.map(|(_, p)| p);
+            let statistics = if has_enough { order_statistics(&mut rises, levels) } else { [f32::NAN; LEVELS.len()] };
+            for (level, statistic) in statistics.into_iter().enumerate() {
+                self.rises_gpus[level * recorded.len() + number] = statistic;
             }
         }
         let horizon_hours = recorded.last().map_or(0, |last| last + 1);
         self.seasonal = Seasonal::before(demand.issue + horizon_hours, demand, horizon_hours, reach);
     }
 
-    /// The rise by a step: between recorded ones on the straight line, which begins at nothing.
-    fn rise_gpus(&self, level: usize, step: &Between) -> Option<f64> {
+    /// The rise by a step, in GPUs: between recorded ones on the straight line, which begins at nothing. NaN where too little is known.
+    fn rise_gpus(&self, level: usize, step: &Between) -> f64 {
         let rises = &self.rises_gpus[level * self.rises_gpus.len() / LEVELS.len()..];
         let to = f64::from(rises[step.next]);
         let from = if step.next == 0 { 0.0 } else { f64::from(rises[step.next - 1]) };
-        Some(from + step.share * (to - from)).filter(|rise| rise.is_finite())
+        from + step.share * (to - from)
     }
 
     /// The quantiles of the experts at a level and step; past the last recorded step the last value states nothing.
@@ -130,11 +136,13 @@ impl QuantileExperts {
         (level, step): (usize, Option<&Between>),
         [corrected, stated]: [f64; 2],
         latest_gpus: Option<f64>,
-        seasonal: [Option<f64>; seasonal::EXPERTS],
+        [day, week]: [f64; seasonal::EXPERTS],
     ) -> Statements {
-        let last = latest_gpus.and_then(|latest| Some((latest + self.rise_gpus(level, step?)?).max(0.0)));
-        let [day, week] = seasonal;
-        [Some(corrected), Some(stated), last, day, week]
+        let last = match (latest_gpus, step) {
+            (Some(latest), Some(step)) => not_below_zero(latest + self.rise_gpus(level, step)),
+            _ => f64::NAN,
+        };
+        [corrected, stated, last, day, week]
     }
 
     /// The rises above earlier days, as they are known now.
@@ -211,12 +219,14 @@ impl<'a> Shares<'a> {
 
     /// The quantile that is issued.
     pub fn mix(&mut self, statements: &Statements) -> f64 {
-        let states = statements.each_ref().map(Option::is_some);
+        let states = statements.map(|gpus| !gpus.is_nan());
         if self.latest.0 != states {
-            let weights = self.mixture.weights_among(statements).expect("the model states a quantile");
+            let stated = statements.map(|gpus| Some(gpus).filter(|gpus| !gpus.is_nan()));
+            let weights = self.mixture.weights_among(&stated).expect("the model states a quantile");
             self.latest = (states, weights);
         }
-        weighted_mean(&self.latest.1, statements)
+        let parts = statements.iter().zip(&self.latest.1);
+        parts.map(|(gpus, weight)| if gpus.is_nan() { 0.0 } else { weight * gpus }).sum()
     }
 }
 
@@ -225,10 +235,10 @@ impl<'a> Shares<'a> {
 pub fn losses(steps: &[(f64, [Statements; LEVELS.len()])]) -> QuantileLosses {
     let of = |level: usize, expert: usize| {
         let one = |(came, statements): &(f64, [Statements; LEVELS.len()])| {
-            Some(pinball(*came, statements[level][expert]?, LEVELS[level].1))
+            pinball(*came, statements[level][expert], LEVELS[level].1)
         };
-        let sum = steps.iter().map(one).sum::<Option<f64>>();
-        sum.map(|sum| sum / steps.len().max(1) as f64)
+        let mean = steps.iter().map(one).sum::<f64>() / steps.len().max(1) as f64;
+        Some(mean).filter(|mean| !mean.is_nan())
     };
     std::array::from_fn(|level| std::array::from_fn(|expert| of(level, expert)))
 }
@@ -250,6 +260,11 @@ mod tests {
 
     static SHORT: LazyLock<Reach> = LazyLock::new(|| Reach::over(HorizonHours::ONE));
 
+    /// `None` for an expert that states nothing.
+    fn stated(statements: Statements) -> [Option<f64>; EXPERTS] {
+        statements.map(|gpus| Some(gpus).filter(|gpus| !gpus.is_nan()))
+    }
+
     #[test]
     fn over_a_day_rises_of_two_weeks_count_of_every_second_issue_time() {
         // Demand stands still, but for two days ten days before the issue time, in which it jumps up and down every few hours.
@@ -263,15 +278,15 @@ mod tests {
             experts.settle_rises(&demand, &recorded, reach);
             experts.rise_gpus(1, &Between::each(&recorded)[5])
         };
-        assert_eq!((rise(&SHORT), rise(&long)), (Some(0.0), Some(9.0)));
+        assert_eq!((rise(&SHORT), rise(&long)), (0.0, 9.0));
         // A day of rises is enough: twelve of them.
         let since = Demand { issue: 30, ..demand };
         let mut experts = QuantileExperts::new(1, &long);
         experts.settle_rises(&Demand { issue: 20, ..since }, &recorded, &long);
         let last = &Between::each(&recorded)[5];
-        assert_eq!(experts.rise_gpus(0, last), None);
+        assert!(experts.rise_gpus(0, last).is_nan());
         experts.settle_rises(&since, &recorded, &long);
-        assert_eq!(experts.rise_gpus(0, last), Some(0.0));
+        assert_eq!(experts.rise_gpus(0, last), 0.0);
     }
 
     #[test]
@@ -284,8 +299,9 @@ mod tests {
         experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 200 }, &recorded, &SHORT);
         let steps = Between::each(&recorded);
         let rises: Vec<_> = steps.iter().map(|step| experts.rise_gpus(0, step)).collect();
-        assert_eq!(rises, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Some));
-        let statements = |step| experts.statements((1, steps.get(step)), [300.0, 310.0], Some(199.0), [None; 2]);
+        assert_eq!(rises, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let statements =
+            |step| stated(experts.statements((1, steps.get(step)), [300.0, 310.0], Some(199.0), [f64::NAN; 2]));
         assert_eq!(statements(5), [Some(300.0), Some(310.0), Some(205.0), None, None]);
         assert_eq!(statements(6), [Some(300.0), Some(310.0), None, None, None]);
     }
@@ -297,30 +313,30 @@ mod tests {
         let recorded = [0];
         let first = &Between::each(&recorded)[0];
         experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded, &SHORT);
-        assert_eq!(experts.rise_gpus(0, first), None);
+        assert!(experts.rise_gpus(0, first).is_nan());
         measured[19] = false;
         let demand = Demand { gpus: &gpus, measured: &measured, issue: 50 };
         experts.settle_rises(&demand, &recorded, &SHORT);
-        assert_eq!((experts.rise_gpus(0, first), demand.latest_gpus()), (Some(0.0), Some(5.0)));
+        assert_eq!((experts.rise_gpus(0, first), demand.latest_gpus()), (0.0, Some(5.0)));
         assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), Some(5.0), "as it was in the hour before");
         let silent: Vec<bool> = (0..70).map(|hour| hour < 12).collect();
         let latest = |issue| Demand { gpus: &gpus, measured: &silent, issue }.latest_gpus();
         assert_eq!([0, 12, 59, 60, 70].map(latest), [None, Some(5.0), Some(5.0), None, None]);
-        assert_eq!(experts.statements((0, Some(first)), [1.0, 2.0], None, [None; 2])[2], None);
+        assert!(experts.statements((0, Some(first)), [1.0, 2.0], None, [f64::NAN; 2])[2].is_nan());
     }
 
     #[test]
     fn an_expert_that_loses_less_is_issued_more_and_one_that_stated_nothing_stays() {
         let mut experts = QuantileExperts::new(1, &SHORT);
         for _ in 0..60 {
-            let statements = [Some(9.0), Some(6.0), None, None, None];
+            let statements = [9.0, 6.0, f64::NAN, f64::NAN, f64::NAN];
             let of = losses(&[(5.0, [statements; 2])]);
             assert_eq!(of[0], [Some(pinball(5.0, 9.0, 0.9)), Some(pinball(5.0, 6.0, 0.9)), None, None, None]);
             let own = experts.in_usual(&of);
             let all = mean(&[(&experts, &own)]);
             experts.learn(&own, &all, HorizonHours::ONE);
         }
-        let mixed = experts.shares()[0].mix(&[Some(9.0), Some(6.0), None, None, None]);
+        let mixed = experts.shares()[0].mix(&[9.0, 6.0, f64::NAN, f64::NAN, f64::NAN]);
         assert!(mixed < 6.2, "{mixed}");
         let stored: Vec<f64> = experts.weights(SHORT_EXPERTS).collect();
         let read = |numbers: &[f64], reach: &Reach| {

@@ -35,6 +35,17 @@ pub fn rank(count: usize, p: f64) -> usize {
     place.clamp(1, count.max(1)) - 1
 }
 
+/// The order statistics of at least one value at levels that rise, each found among those that the last one left above it.
+pub fn order_statistics<const LEVELS: usize>(values: &mut [f32], levels: [f64; LEVELS]) -> [f32; LEVELS] {
+    let (count, mut from) = (values.len(), 0);
+    levels.map(|p| {
+        let place = rank(count, p);
+        let statistic = *values[from..].select_nth_unstable_by(place - from, f32::total_cmp).1;
+        from = place;
+        statistic
+    })
+}
+
 /// How often each byte occurs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counts {
@@ -116,6 +127,13 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
+
+        #[test]
+        fn order_statistics_are_those_of_the_sorted_values(mut values in prop::collection::vec(-9.0..9.0_f32, 1..200)) {
+            let found = order_statistics(&mut values, [0.5, 0.9, 0.95, 0.95]);
+            values.sort_unstable_by(f32::total_cmp);
+            prop_assert_eq!(found, [0.5, 0.9, 0.95, 0.95].map(|p| values[rank(values.len(), p)]));
+        }
 
         #[test]
         fn a_byte_holds_a_residual_to_three_percent(residual in -60.0..60.0_f64) {

@@ -3,9 +3,9 @@
 //! Nightly and weekly work comes back at its hour, also where a model smooths its edges: the demand of that hour, and how far demand
 //! rose above it lately, state its quantiles well.
 
-use super::quantiles::Demand;
+use super::quantiles::{Demand, not_below_zero};
 use super::reach::{AT_HAND_HOURS, Reach};
-use super::residual::{WINDOW_HOURS, rank};
+use super::residual::{WINDOW_HOURS, order_statistics};
 use super::series::LEVELS;
 
 /// Hours of a day.
@@ -50,29 +50,36 @@ impl Seasonal {
             rises.clear();
             rises.extend((until.saturating_sub(hours).max(back)..until).filter_map(rise));
             if rises.len() >= LEAST_HOURS {
-                for (level, (_, p)) in LEVELS.iter().enumerate() {
-                    let place = rank(rises.len(), *p);
-                    known.rises_gpus[level * slots + slot] = *rises.select_nth_unstable_by(place, f32::total_cmp).1;
-                }
+                let statistics = order_statistics(&mut rises, LEVELS.map(|(_, p)| p));
+                statistics.iter().enumerate().for_each(|(level, one)| known.rises_gpus[level * slots + slot] = *one);
             }
         }
         known
     }
 
-    /// The quantiles of both experts at a level and step, counted from 0; `None` where demand of that hour was not measured.
-    pub fn statements(&self, level: usize, step: usize, demand: Option<&Demand<'_>>) -> [Option<f64>; EXPERTS] {
-        let slots = self.rises_gpus.len() / LEVELS.len();
-        let Some(days) = slots.checked_sub(1) else { return [None; EXPERTS] };
-        let one = |slot: usize, back: usize| {
-            let demand = demand.filter(|_| back > step)?;
-            let then = demand.at((demand.issue + step).checked_sub(back)?)?;
-            let quantile = then + f64::from(*self.rises_gpus.get(level * slots + slot)?);
-            quantile.is_finite().then(|| quantile.max(0.0))
-        };
-        // The last day whose hour is over when the forecast is issued.
-        let day = step / DAY_HOURS;
-        let yesterday = (day < days).then(|| one(day, (day + 1) * DAY_HOURS)).flatten();
-        [yesterday, one(days, WINDOW_HOURS)]
+    /// The days whose demand states something.
+    const fn days(&self) -> Option<usize> {
+        (self.rises_gpus.len() / LEVELS.len()).checked_sub(1)
+    }
+
+    /// Demand of the same hour on the last day that is over when the forecast is issued, and a week ago, of a step counted from 0, in
+    /// GPUs; NaN where it was not measured, or where no such expert is asked.
+    pub fn earlier_gpus(&self, step: usize, demand: Option<&Demand<'_>>) -> [f64; EXPERTS] {
+        let (Some(days), Some(demand)) = (self.days(), demand) else { return [f64::NAN; EXPERTS] };
+        let at =
+            |back: usize| (demand.issue + step).checked_sub(back).and_then(|hour| demand.at(hour)).unwrap_or(f64::NAN);
+        let yesterday = if step < days * DAY_HOURS { at((step / DAY_HOURS + 1) * DAY_HOURS) } else { f64::NAN };
+        [yesterday, if step < WINDOW_HOURS { at(WINDOW_HOURS) } else { f64::NAN }]
+    }
+
+    /// The quantiles of both experts at a level and step, from [demand of earlier days](Self::earlier_gpus), in GPUs; NaN where that
+    /// is, or too little was measured.
+    pub fn statements(&self, level: usize, step: usize, earlier_gpus: [f64; EXPERTS]) -> [f64; EXPERTS] {
+        let Some(days) = self.days() else { return [f64::NAN; EXPERTS] };
+        let rises = &self.rises_gpus[level * (days + 1)..][..=days];
+        let [yesterday, week] = earlier_gpus;
+        let day = rises[(step / DAY_HOURS).min(days)];
+        [(yesterday, day), (week, rises[days])].map(|(then, rise)| not_below_zero(then + f64::from(rise)))
     }
 
     /// As they are stored, [`numbers_of`](Self::numbers_of) their horizon.
@@ -95,6 +102,12 @@ mod tests {
         Reach::over(HorizonHours::new(hours).unwrap())
     }
 
+    /// `None` for an expert that states nothing.
+    fn stated(known: &Seasonal, level: usize, step: usize, demand: Option<&Demand<'_>>) -> [Option<f64>; EXPERTS] {
+        let statements = known.statements(level, step, known.earlier_gpus(step, demand));
+        statements.map(|gpus| Some(gpus).filter(|gpus| !gpus.is_nan()))
+    }
+
     #[test]
     fn nightly_work_comes_back_at_its_hour_and_rises_are_those_above_it() {
         // Sixteen GPUs from two to five each night, which grow by one a day.
@@ -104,10 +117,10 @@ mod tests {
         let reach = over(24);
         let known = Seasonal::before(480, &demand, 24, &reach);
         // Three hours of 24 rise by one above the day before: 0.95 knows them, 0.875 would not.
-        let at = |level, step| known.statements(level, step, Some(&demand));
+        let at = |level, step| stated(&known, level, step, Some(&demand));
         assert_eq!((at(1, 3), at(1, 12)), ([Some(36.0), Some(36.0)], [Some(1.0), Some(7.0)]));
         assert_eq!(at(0, 3)[0], Some(36.0));
-        assert_eq!(known.statements(1, 3, None), [None, None]);
+        assert_eq!(stated(&known, 1, 3, None), [None, None]);
         let back = Seasonal::from_numbers(known.numbers().to_vec()).unwrap();
         assert_eq!((back.numbers().len(), back == known), (Seasonal::numbers_of(&reach), true));
         assert_eq!(Seasonal::from_numbers(vec![f32::INFINITY]), None);
@@ -120,7 +133,7 @@ mod tests {
         measured[480 + 3 - 24] = false;
         let demand = Demand { gpus: &gpus, measured: &measured, issue: 480 };
         let known = Seasonal::before(480, &demand, 72, &over(72));
-        let at = |step| known.statements(0, step, Some(&demand));
+        let at = |step| stated(&known, 0, step, Some(&demand));
         // Demand rises by one GPU a day.
         assert_eq!([at(0), at(23)], [[Some(20.0); 2]; 2]);
         assert_eq!([at(24), at(71)], [[Some(21.0); 2], [Some(22.0); 2]]);
@@ -133,7 +146,7 @@ mod tests {
         let (gpus, measured) = (vec![5.0; 400], vec![true; 400]);
         let known = |until: usize, hours: u64| {
             let demand = Demand { gpus: &gpus[..until], measured: &measured[..until], issue: until };
-            Seasonal::before(until, &demand, hours as usize, &over(hours)).statements(0, 0, Some(&demand))
+            stated(&Seasonal::before(until, &demand, hours as usize, &over(hours)), 0, 0, Some(&demand))
         };
         assert_eq!(known(47, 24), [None, None]);
         assert_eq!(known(48, 24), [Some(5.0), None]);

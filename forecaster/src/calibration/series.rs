@@ -1,5 +1,6 @@
 //! Evidence of the recent past about one organization's forecasts.
 
+use super::correction::{Correction, deviation, error_of_step_gpus};
 use super::fallen::{Below, Fallen};
 use super::quantiles::{Between, Demand, QuantileExperts, QuantileLosses, Statements, losses};
 use super::reach::Reach;
@@ -12,8 +13,6 @@ use vocab::{HorizonHours, HourStart, SeriesId, StepForecast};
 pub const LEVELS: [(usize, f64); 2] = [(1, 0.9), (2, 0.95)];
 /// Of a longer horizon four steps stand for all, so that the state stays small.
 const RECORDED_STEPS: usize = 4;
-/// Residuals are in predicted deviations, floored here, in GPUs.
-const LEAST_DEVIATION_GPUS: f64 = 0.05;
 /// Below so many issue times an organization's forecasts stay as they are.
 const LEAST_ISSUES: usize = 24;
 /// With so many issue times the upper quantiles are corrected whole, with fewer in proportion: the order statistics of a
@@ -36,9 +35,6 @@ const ERROR_DECAY: f64 = 0.990_419_149;
 /// corrects.
 const ERROR_PRIOR_ISSUES: f64 = 24.0;
 const ERROR_WEIGHT: f64 = 0.3;
-/// Deviations that the mean moves at most: where demand stands still between jumps, the error of one would move it for days by more than
-/// the model expects it to move at all.
-const ERROR_MOST: f64 = 0.25;
 /// Amounts are kept to a thousandth of a GPU: closer to a whole number is whole.
 const WHOLE_GPUS: f64 = 5e-4;
 /// A quantile of whole GPUs is rounded down but for this last part of a GPU.
@@ -215,23 +211,23 @@ impl SeriesState {
         if lesson.fallen_gpus <= 0.0 {
             return;
         }
+        let error_gpus = self.error_of_mean_gpus(horizon);
         for step in (0..lesson.steps.len()).filter(|step| lesson.measured[*step]) {
             let (forecast, actual) = (&lesson.steps[step], lesson.actual_gpus[step]);
             let median_gpus = forecast.quantiles_gpus[0] + self.median * deviation(forecast);
             let below = Below {
                 fallen_gpus: lesson.fallen_gpus,
-                mean_gpus: forecast.mean_gpus + self.mean_error_gpus(forecast, horizon) - actual,
+                mean_gpus: forecast.mean_gpus + error_of_step_gpus(error_gpus, forecast) - actual,
                 median_gpus: median_gpus - actual,
             };
             fallen.learn(step, forecast, &below);
         }
     }
 
-    /// The part of the recent error of the mean that corrects a step, in GPUs.
-    fn mean_error_gpus(&self, step: &StepForecast, horizon: HorizonHours) -> f64 {
+    /// The recent error of the mean that corrects, in GPUs.
+    fn error_of_mean_gpus(&self, horizon: HorizonHours) -> f64 {
         let prior = ERROR_PRIOR_ISSUES * horizon.steps() as f64;
-        let most = ERROR_MOST * deviation(step);
-        (ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior)).clamp(-most, most)
+        ERROR_WEIGHT * self.error_gpus / (self.error_hours + prior)
     }
 
     const fn recorded(&self) -> usize {
@@ -277,20 +273,16 @@ impl SeriesState {
         self.count >= LEAST_ISSUES * self.recorded()
     }
 
-    /// The median and the upper quantiles of a step, corrected, and how far the distribution moves where the level has risen.
-    fn corrected(&self, step: &StepForecast, of: &Inputs<'_>) -> ([f64; 3], f64) {
-        let shared = of.shared;
-        let deviation = deviation(step);
-        let [mut q50, mut q90, mut q95] = step.quantiles_gpus;
-        // Where the level has risen, demand is where that puts it, and the distribution moves as far as its median does.
-        let [upper, centre] =
-            self.risen.map(|risen| risen.map_or(f64::NEG_INFINITY, |risen| q90 - q50 + risen * deviation));
-        q50 += (self.median * deviation).max(centre);
+    /// How its forecasts are corrected.
+    fn correction(&self, of: &Inputs<'_>) -> Correction {
         let known = (self.count as f64 / (ENOUGH_ISSUES * self.recorded()) as f64).min(1.0);
-        let scale = deviation * known * of.reach.correction;
-        q90 += ((OWN_WEIGHT * self.own[0] + (1.0 - OWN_WEIGHT) * shared[0]) * scale).max(upper);
-        q95 += ((OWN_WEIGHT * self.own[1] + (1.0 - OWN_WEIGHT) * shared[1]) * scale).max(upper);
-        ([q50, q90, q95].map(|quantile| quantile.max(0.0)), centre)
+        Correction {
+            median: self.median,
+            risen: self.risen,
+            upper: [0, 1].map(|level| OWN_WEIGHT * self.own[level] + (1.0 - OWN_WEIGHT) * of.shared[level]),
+            known,
+            part: of.reach.correction,
+        }
     }
 
     /// The upper quantiles of the experts at step `number`, from 0, whose `corrected` ones are known.
@@ -300,11 +292,13 @@ impl SeriesState {
         (step, corrected): (&StepForecast, [f64; 3]),
         (of, seasonal): (&Inputs<'_>, &Seasonal),
     ) -> [Statements; LEVELS.len()] {
-        std::array::from_fn(|level| {
+        let earlier_gpus = seasonal.earlier_gpus(number, of.demand.as_ref());
+        let between = of.between.get(number);
+        [0, 1].map(|level| {
             let place = LEVELS[level].0;
             let of_model = [corrected[place], step.quantiles_gpus[place]];
-            let seasonal = seasonal.statements(level, number, of.demand.as_ref());
-            self.quantiles.statements((level, of.between.get(number)), of_model, of.latest_gpus, seasonal)
+            let earlier = seasonal.statements(level, number, earlier_gpus);
+            self.quantiles.statements((level, between), of_model, of.latest_gpus, earlier)
         })
     }
 
@@ -313,9 +307,10 @@ impl SeriesState {
     pub fn losses(&self, lesson: &Lesson<'_>, of: &Inputs<'_>) -> QuantileLosses {
         let measured = (0..lesson.steps.len()).filter(|step| lesson.measured[*step]);
         let seasonal = Seasonal::before(lesson.demand.issue, &lesson.demand, lesson.steps.len(), of.reach);
+        let correction = self.correction(of);
         let one = |step: usize| {
             let forecast = &lesson.steps[step];
-            let (corrected, _) = self.corrected(forecast, of);
+            let (corrected, _) = correction.of(forecast);
             (lesson.actual_gpus[step], self.statements(step, (forecast, corrected), (of, &seasonal)))
         };
         losses(&measured.map(one).collect::<Vec<_>>())
@@ -323,14 +318,15 @@ impl SeriesState {
 
     /// The steps of a forecast as they are issued.
     pub fn correct(&self, steps: &[StepForecast], of: &Inputs<'_>) -> Vec<StepForecast> {
-        let mut shares = self.quantiles.shares();
+        let (mut shares, correction) = (self.quantiles.shares(), self.correction(of));
+        let error_gpus = self.error_of_mean_gpus(of.horizon);
         let one = |(number, step): (usize, &StepForecast)| {
-            let (corrected, centre) = self.corrected(step, of);
+            let (corrected, centre) = correction.of(step);
             let statements = self.statements(number, (step, corrected), (of, self.quantiles.seasonal()));
             let mut upper = |level: usize| shares[level].mix(&statements[level]);
             let (q50, q95) = (corrected[0], upper(1));
             let q90 = upper(0).max(q50);
-            let error = self.mean_error_gpus(step, of.horizon);
+            let error = error_of_step_gpus(error_gpus, step);
             StepForecast {
                 mean_gpus: (step.mean_gpus + error.max(centre)).max(0.0),
                 stddev_gpus: step.stddev_gpus,
@@ -362,8 +358,4 @@ impl WithSimd for ToWhole<'_> {
             }
         }
     }
-}
-
-fn deviation(step: &StepForecast) -> f64 {
-    step.stddev_gpus.max(LEAST_DEVIATION_GPUS)
 }

@@ -39,9 +39,9 @@ fn over_a_day_the_order_statistics_of_a_week_correct_by_half() {
         let issued = calibrator.apply(&panel, &raw);
         let stated = raw[0].steps()[0].quantiles_gpus[1];
         let corrected = stated + part * 5.0 * value(code((24.2 - stated) / 5.0));
-        let seasonal = (hours > 4).then_some(24.2);
+        let seasonal = if hours > 4 { 24.2 } else { f64::NAN };
         let mut shares = calibrator.series[0].quantiles.shares();
-        let mixed = shares[0].mix(&[Some(corrected), Some(stated), Some(24.2), seasonal, seasonal]);
+        let mixed = shares[0].mix(&[corrected, stated, 24.2, seasonal, seasonal]);
         let [_, q90, _] = issued[0].steps()[0].quantiles_gpus;
         // The residuals are those of numbers of 32 bits.
         assert!((q90 - mixed).abs() < 1e-3, "{hours} h: {q90}, {mixed}");
@@ -53,8 +53,7 @@ fn before_any_outcome_three_experts_on_quantiles_of_a_day_have_equal_weights_and
     let panel = panel(&[vec![10.5; 400]]);
     let mut calibrator = Calibrator::new(over(24), true);
     calibrator.observe(&panel, hour(100), &level(hour(100), 24, 20.0, 5.0));
-    let mixed =
-        calibrator.series[0].quantiles.shares()[0].mix(&[Some(3.0), Some(6.0), Some(9.0), Some(16.0), Some(26.0)]);
+    let mixed = calibrator.series[0].quantiles.shares()[0].mix(&[3.0, 6.0, 9.0, 16.0, 26.0]);
     assert!((mixed - (6.0 * 0.94 + 42.0 * 0.03)).abs() < 1e-9, "{mixed}");
     let restored = Calibrator::from_bytes(&calibrator.to_bytes()).unwrap();
     assert_eq!(restored.to_bytes(), calibrator.to_bytes());
