@@ -15,7 +15,8 @@ use serde::Serialize;
     kubectl-headroom why train-0 --namespace team-a\n  \
     kubectl-headroom promise train-0 --json\n\n\
     On the PATH it is a plugin: kubectl headroom quota is kubectl-headroom quota. It changes nothing.\n\
-    Where Headroom is can stand in the kubeconfig: an extension headroom.dev of the context, with url, cluster, tokenFile and caFile."
+    Where Headroom is can stand in the kubeconfig: an extension headroom.dev of the context, with url, cluster, tokenFile and caFile,\n\
+    and the connector's settings of pods, such as spotPriorityClasses."
 )]
 pub struct Arguments {
     #[command(subcommand)]

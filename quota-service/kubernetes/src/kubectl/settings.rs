@@ -81,6 +81,24 @@ struct Extension {
     cluster: Option<Optional<ClusterName>>,
     token_file: Option<FilePath>,
     ca_file: Option<FilePath>,
+    gpu_resource: Option<QualifiedName>,
+    gpu_model_label: Option<QualifiedName>,
+    default_gpu_model: Option<Optional<GpuModel>>,
+    device_classes: Option<DeviceClasses>,
+    spot_priority_classes: Option<SpotClasses>,
+    at_will_priority_classes: Option<AtWillClasses>,
+    default_guarantee_hours: Option<GuaranteeHours>,
+}
+
+/// Keys of the extension, for an error that names them.
+const KEYS: &str = "url, cluster, tokenFile, caFile, gpuResource, gpuModelLabel, defaultGpuModel, deviceClasses, spotPriorityClasses, \
+    atWillPriorityClasses, defaultGuaranteeHours";
+
+/// The extension's value of a setting that is the default.
+fn fill<T: PartialEq>(own: &mut T, unset: &T, stated: Option<T>) {
+    if let Some(stated) = stated.filter(|_| own == unset) {
+        *own = stated;
+    }
 }
 
 impl PluginConfig {
@@ -93,23 +111,20 @@ impl PluginConfig {
         let context = read.contexts.iter().find(|one| Some(&one.name) == current).and_then(|one| one.context.as_ref());
         let all = context.and_then(|context| context.extensions.as_ref()).into_iter().flatten();
         let Some(found) = all.into_iter().find(|one| one.name == EXTENSION) else { return Ok(self) };
-        let stated: Extension = serde_json::from_value(found.extension.clone()).map_err(|fault| {
-            format!("kubeconfig: extension {EXTENSION}: {fault}: write url, cluster, tokenFile, caFile")
-        })?;
+        let stated: Extension = serde_json::from_value(found.extension.clone())
+            .map_err(|fault| format!("kubeconfig: extension {EXTENSION}: {fault}: write {KEYS}"))?;
         let unset = Self::default();
-        let fill = |own: &mut FilePath, stated: Option<FilePath>| {
-            if own.is_none() {
-                *own = stated.unwrap_or_default();
-            }
-        };
-        fill(&mut self.headroom_token_file, stated.token_file);
-        fill(&mut self.headroom_ca_file, stated.ca_file);
-        if self.headroom_url == unset.headroom_url {
-            self.headroom_url = stated.url.unwrap_or(unset.headroom_url);
-        }
-        if self.cluster.get().is_none() {
-            self.cluster = stated.cluster.unwrap_or_default();
-        }
+        fill(&mut self.headroom_url, &unset.headroom_url, stated.url);
+        fill(&mut self.cluster, &unset.cluster, stated.cluster);
+        fill(&mut self.headroom_token_file, &unset.headroom_token_file, stated.token_file);
+        fill(&mut self.headroom_ca_file, &unset.headroom_ca_file, stated.ca_file);
+        fill(&mut self.gpu_resource, &unset.gpu_resource, stated.gpu_resource);
+        fill(&mut self.gpu_model_label, &unset.gpu_model_label, stated.gpu_model_label);
+        fill(&mut self.default_gpu_model, &unset.default_gpu_model, stated.default_gpu_model);
+        fill(&mut self.device_classes, &unset.device_classes, stated.device_classes);
+        fill(&mut self.spot_priority_classes, &unset.spot_priority_classes, stated.spot_priority_classes);
+        fill(&mut self.at_will_priority_classes, &unset.at_will_priority_classes, stated.at_will_priority_classes);
+        fill(&mut self.default_guarantee_hours, &unset.default_guarantee_hours, stated.default_guarantee_hours);
         Ok(self)
     }
 
@@ -162,8 +177,30 @@ mod tests {
     }
 
     #[test]
+    fn the_context_says_how_the_connector_reads_pods_unless_a_setting_does() {
+        let read = kubeconfig(
+            "{spotPriorityClasses: 'spot,batch', atWillPriorityClasses: scrap, gpuResource: amd.com/gpu, gpuModelLabel: amd.com/model, \
+             defaultGpuModel: MI300X, deviceClasses: gpu.example.com, defaultGuaranteeHours: 2}",
+        );
+        let connector = PluginConfig::default().with_extension(&read).unwrap().connector();
+        let names = connector.spot_classes().into_iter().collect::<Vec<_>>();
+        assert_eq!(names, ["batch", "scrap", "spot"]);
+        let resource = (connector.gpu_resource.to_string(), connector.gpu_model_label.to_string());
+        assert_eq!(resource, ("amd.com/gpu".to_owned(), "amd.com/model".to_owned()));
+        assert_eq!(connector.default_gpu_model.to_string(), "MI300X");
+        assert!(connector.device_classes.0.contains_key("gpu.example.com"));
+        assert_eq!(connector.default_guarantee_hours.0.map(vocab::HorizonHours::get), Some(2));
+        let own = PluginConfig { spot_priority_classes: "cheap".parse().unwrap(), ..PluginConfig::default() };
+        let names = own.with_extension(&read).unwrap().spot_priority_classes.names().clone();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["cheap"]);
+    }
+
+    #[test]
     fn an_extension_with_a_wrong_key_is_refused_with_the_right_ones() {
         let refused = PluginConfig::default().with_extension(&kubeconfig("{uri: x}")).unwrap_err();
-        assert!(refused.contains("uri") && refused.contains("write url, cluster, tokenFile, caFile"), "{refused}");
+        assert!(
+            refused.contains("uri") && refused.contains("write url, cluster, tokenFile, caFile, gpuResource"),
+            "{refused}"
+        );
     }
 }
