@@ -8,7 +8,7 @@ use kubernetes::config::Config;
 use kubernetes::extender::{Clock, ExtenderState, router};
 use kubernetes::headroom::Offers;
 use kubernetes::view::View;
-use kubernetes::view::facts::{Life, NodeFacts, PodFacts, Reading, Uid};
+use kubernetes::view::facts::{Life, NodeFacts, OwnHours, PodFacts, Reading, Uid};
 use placement::Policy;
 use serde::de::IgnoredAny;
 use serving::listen::{ConnectionLimits, serve};
@@ -73,6 +73,7 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         class: TaskClass::Spot,
         guarantee: None,
         hours_fault: None,
+        own_hours: OwnHours::Silent,
         organization: Organization::parse("team-b").expect("a name"),
         priority: 0,
         gpu_model: None,

@@ -1,8 +1,10 @@
 //! Facts of pods and nodes that concern Headroom.
 
+mod hours;
 mod node;
 
 pub use super::uid::Uid;
+pub use hours::OwnHours;
 pub use node::NodeFacts;
 
 use crate::cluster::slim::{Container, Pod, unix_s};
@@ -84,6 +86,8 @@ pub struct PodFacts {
     pub guarantee: Option<HorizonHours>,
     /// Why the hours that it states make no sense, where they do not; `guarantee` is the default then.
     pub hours_fault: Option<Box<str>>,
+    /// Whether it states hours itself.
+    pub own_hours: OwnHours,
     /// Organization.
     pub organization: Organization,
     /// Priority.
@@ -175,7 +179,7 @@ impl PodFacts {
             pod.spec.priority_class_name.as_ref().is_some_and(|name| reading.at_will_classes.contains(name));
         // Hours that such a pod writes are not read: its class promises none.
         let may_ask = class == TaskClass::Spot && !is_at_will;
-        let guarantee = may_ask.then(|| guarantee(pod, &name, reading, &mut faults)).flatten();
+        let guarantee = may_ask.then(|| hours::guarantee(pod, &name, reading, &mut faults)).flatten();
         let hours_fault = faults.first().map(|fault: &FactFault| fault.to_string().into_boxed_str());
         let facts = Self {
             uid,
@@ -187,6 +191,7 @@ impl PodFacts {
             is_at_will,
             guarantee,
             hours_fault,
+            own_hours: OwnHours::of(pod, guarantee),
             organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
             gpu_model: selected_model(pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
@@ -288,20 +293,6 @@ fn disruption(pod: &Pod) -> Option<String> {
 fn annotation_or_label<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
     let annotation = pod.metadata.annotations.as_ref().and_then(|all| all.get(key));
     annotation.or_else(|| pod.metadata.labels.as_ref()?.get(key)).map(String::as_str)
-}
-
-fn guarantee(pod: &Pod, name: &str, reading: &Reading, faults: &mut Vec<FactFault>) -> Option<HorizonHours> {
-    match annotation_or_label(pod, names::GUARANTEE_HOURS) {
-        None => reading.default_guarantee,
-        Some("0") => None,
-        Some(value) => match HorizonHours::parse(value) {
-            Ok(hours) => Some(hours),
-            Err(fault) => {
-                faults.push(annotation(name, names::GUARANTEE_HOURS, value, fault.to_string()));
-                reading.default_guarantee
-            }
-        },
-    }
 }
 
 fn time(pod: &Pod, name: &str, key: &'static str, faults: &mut Vec<FactFault>) -> Option<UnixSeconds> {

@@ -10,7 +10,7 @@ use crate::cluster::slim::{Condition, Pod, unix_s};
 use crate::cluster::workload::{Check, PodSet, Workload};
 use crate::names;
 use crate::view::View;
-use crate::view::facts::{Reading, Uid, controller, gpus_of_pod, selected_model};
+use crate::view::facts::{OwnHours, PodFacts, Reading, Uid, controller, gpus_of_pod, selected_model};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GpuModel, HorizonHours, UnixSeconds};
@@ -63,6 +63,8 @@ pub struct SetFacts {
     pub name: String,
     /// Whether its pods say themselves how long they ask to be guaranteed.
     pub says_hours: bool,
+    /// Number of pods.
+    pub count: u32,
     pub gpus: u64,
     /// That Kueue assigned for GPUs.
     pub flavor: Option<String>,
@@ -165,13 +167,14 @@ impl WorkloadFacts {
         if self.states_hours {
             return;
         }
-        let mut pods = self.pods.iter().filter_map(|uid| view.pod(uid));
-        if let Some(fault) = pods.find_map(|pod| pod.hours_fault.as_deref()) {
+        let pods: Vec<&PodFacts> = self.pods.iter().filter_map(|uid| view.pod(uid)).collect();
+        if let Some(fault) = pods.iter().find_map(|pod| pod.hours_fault.as_deref()) {
             self.hours = Err(fault.to_owned());
-        } else if let Some(hours) = self.pods.iter().filter_map(|uid| view.pod(uid)).map(|pod| pod.guarantee).max() {
+        } else if let Some(hours) = pods.iter().map(|pod| pod.guarantee).max() {
             self.hours = Ok(hours);
-            // They count by what they say themselves. Kueue refuses updates that differ from it.
-            self.sets.iter_mut().flatten().for_each(|set| set.says_hours = true);
+            let count: u64 = self.sets.iter().flatten().map(|set| u64::from(set.count)).sum();
+            let says_hours = !(pods.len() as u64 >= count && may_be_written(hours, &pods));
+            self.sets.iter_mut().flatten().for_each(|set| set.says_hours = says_hours);
         }
     }
 
@@ -216,6 +219,17 @@ impl WorkloadFacts {
         }
         Ok(amounts)
     }
+}
+
+/// Whether hours may be written on all pods of a group, some of which state none. Kueue ends a Workload for good where a pod states
+/// others, or in other words, and pods of one kind are written alike.
+fn may_be_written(hours: Option<HorizonHours>, pods: &[&PodFacts]) -> bool {
+    let agrees = |pod: &&PodFacts| match pod.own_hours {
+        OwnHours::Silent => !pod.is_at_will,
+        OwnHours::Digits => pod.guarantee == hours,
+        OwnHours::Other => false,
+    };
+    pods.iter().any(|pod| pod.guarantee != hours) && pods.iter().all(agrees)
 }
 
 fn condition<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
@@ -281,7 +295,7 @@ fn sets(workload: &Workload, reading: &Reading) -> Result<Vec<SetFacts>, String>
             let gpu_model = selected.and_then(|model| GpuModel::parse(model).ok());
             let flavor = assignment.and_then(|one| one.flavors.get(&reading.gpu_resource)).cloned();
             let says_hours = annotation_or_label(&set.template.metadata, names::GUARANTEE_HOURS).is_some();
-            sets.push(SetFacts { name: set.name.clone(), says_hours, gpus, flavor, gpu_model });
+            sets.push(SetFacts { name: set.name.clone(), says_hours, count, gpus, flavor, gpu_model });
         }
     }
     Ok(sets)

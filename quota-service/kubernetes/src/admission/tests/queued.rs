@@ -135,3 +135,43 @@ async fn of_several_kinds_of_pods_the_most_hours_count_and_senseless_ones_of_any
     assert_eq!(states, ["Ready", "Retry", "Rejected", "Rejected"], "4 GPUs, and quotas of 8 for 1 h and of 2 for 4 h");
     assert!(bench.check("senseless", 0)["message"].as_str().unwrap().contains("\"abc\""));
 }
+
+/// The updates of the pods of a group of 2 GPUs each, which state these hours; none where they state nothing.
+async fn written_on(hours: &[Option<&str>], count: usize) -> Value {
+    let mut bench = bench(true).await;
+    bench.offers.send_replace(offers([8, 8], Stage::Fresh));
+    let names: Vec<String> = (0..hours.len()).map(|number| format!("group-{number}")).collect();
+    for (name, hours) in names.iter().zip(hours) {
+        let mut pod = queued_pod(name, hours.unwrap_or_default());
+        if hours.is_none() {
+            pod["metadata"].as_object_mut().unwrap().remove("annotations");
+        }
+        bench.fake.put(pod);
+    }
+    see(&bench.fake, &bench.guarantees.shared, at(0));
+    let mut group = queued("w-group", &names.iter().map(String::as_str).collect::<Vec<_>>());
+    group["spec"]["podSets"][0]["count"] = count.into();
+    group["status"]["admission"]["podSetAssignments"][0]["count"] = count.into();
+    bench.fake.put(group);
+    bench.look(0).await;
+    assert_eq!(bench.state("w-group"), "Ready", "{hours:?}");
+    bench.check("w-group", 0)["podSetUpdates"].clone()
+}
+
+#[tokio::test]
+async fn pods_of_a_group_that_state_no_hours_get_those_of_the_others_where_kueue_takes_them() {
+    let updates = written_on(&[Some("1"), None], 2).await;
+    assert_eq!(updates[0]["annotations"]["headroom.dev/guarantee-hours"], "1", "{updates}");
+    // Kueue ends a Workload for good where an update differs from what one of its pods states.
+    let others: [(&[Option<&str>], usize); 5] = [
+        (&[Some("1"), Some("4"), None], 3),
+        (&[Some("1"), Some("0"), None], 3),
+        (&[Some("1h"), None], 2),
+        (&[Some("1"), Some("1")], 2),
+        (&[Some("1"), None], 3),
+    ];
+    for (hours, count) in others {
+        assert!(written_on(hours, count).await.is_null(), "{hours:?} of {count}");
+    }
+    assert!(written_on(&[None, None], 2).await.is_null(), "at will");
+}

@@ -1,6 +1,6 @@
 //! Facts of pods for tests.
 
-use crate::view::facts::{Life, PodFacts, Uid};
+use crate::view::facts::{Life, OwnHours, PodFacts, Uid};
 use vocab::{NodeId, Organization, TaskClass, UnixSeconds};
 
 /// A pod of `team-a` without a guarantee: it runs on a node since its creation at time 0, or waits.
@@ -15,6 +15,7 @@ pub fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         class,
         guarantee: None,
         hours_fault: None,
+        own_hours: OwnHours::Silent,
         organization: Organization::parse("team-a").unwrap(),
         priority: 0,
         gpu_model: None,
