@@ -22,6 +22,9 @@ pub const RETRY_MOST_S: u64 = 300;
 /// Bytes that Kueue takes in a message.
 pub const MESSAGE_MOST: usize = 32_768;
 
+/// To a Workload that Kueue has admitted before its check was there.
+const GOES_ON: &str = "it was admitted before this check was there, and goes on: nothing was asked of the quota";
+
 /// Answer to a Workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -136,6 +139,8 @@ pub fn plan(workloads: &[WorkloadFacts], world: &World<'_>) -> Planned {
     let mut open: Vec<(&WorkloadFacts, CheckFacts)> =
         workloads.iter().filter_map(|one| Some((one, one.check.filter(|check| is_open(one, check))?))).collect();
     open.sort_by_key(|(one, _)| (one.created, &one.uid));
+    let unanswered = workloads.iter().filter(|one| is_unanswered(one));
+    planned.answers.extend(unanswered.map(|one| (one.clone(), Answer::Ready { message: GOES_ON.to_owned() })));
     for (workload, check) in open {
         let verdict = verdict(workload, &assumed, &running, world);
         if let Verdict::Later { pool: Some(pool), .. } = &verdict {
@@ -210,6 +215,14 @@ fn is_open(workload: &WorkloadFacts, check: &CheckFacts) -> bool {
     waits && workload.is_active && !workload.is_finished && workload.admitted.is_none()
 }
 
+/// Whether it is admitted, and its check waits: Kueue begins anew with one that was deleted and made again, or is new in its ClusterQueue.
+/// Nothing else would ever answer it, and `Ready` changes nothing.
+fn is_unanswered(workload: &WorkloadFacts) -> bool {
+    let waits = workload.check.as_ref().is_some_and(|check| check.state == CheckState::Pending);
+    let goes_on = workload.is_active && !workload.is_finished && workload.evicted.is_none() && workload.has_quota;
+    waits && goes_on && workload.admitted.is_some()
+}
+
 /// Whether Kueue waits for us now. While it evicts a Workload the reservation stands for a moment longer, and an answer then would
 /// stay for ever: Kueue has reset the check by then, and looks at it no more.
 fn is_asked(workload: &WorkloadFacts, check: &CheckFacts, now: UnixSeconds) -> bool {
@@ -281,9 +294,13 @@ fn less(mut by_model: BTreeMap<GpuModel, u64>, mut counted: u64) -> BTreeMap<Gpu
 
 fn assumed(workloads: &[WorkloadFacts], running: &Running<'_>, world: &World<'_>) -> Assumed {
     let mut assumed = Assumed::default();
-    let is_young = |check: &CheckFacts| check.state == CheckState::Ready && world.now.since_s(check.since) < ASSUMED_S;
+    let is_young = |since: UnixSeconds| world.now.since_s(since) < ASSUMED_S;
+    let let_through = |workload: &WorkloadFacts| match workload.check {
+        Some(check) if check.state == CheckState::Ready => Some(check.since),
+        _ => workload.admitted.filter(|_| is_unanswered(workload)),
+    };
     for workload in workloads {
-        if workload.is_finished || workload.evicted.is_some() || !workload.check.as_ref().is_some_and(is_young) {
+        if workload.is_finished || workload.evicted.is_some() || !let_through(workload).is_some_and(is_young) {
             continue;
         }
         if let Ok(by_model) = workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {

@@ -135,7 +135,7 @@ async fn who_is_admitted_evicted_finished_or_answered_is_left_alone() {
         one("ready", "Ready"),
         one("rejected", "Rejected"),
         one("unknown", "Else"),
-        with(one("admitted", "Pending"), "Admitted", -60),
+        with(one("admitted", "Retry"), "Admitted", -60),
         with(one("evicted", "Pending"), "Evicted", -60),
         with(one("finished", "Pending"), "Finished", -60),
         due_later,
@@ -252,6 +252,20 @@ async fn who_does_not_lead_writes_nothing_and_knows_how_long_workloads_wait() {
     bench.lead.send_replace(lead(true).1.borrow().clone());
     bench.look(1).await;
     assert_eq!(bench.state("w"), "Retry");
+}
+
+#[tokio::test]
+async fn an_admitted_workload_whose_check_is_new_goes_on_and_is_answered_without_quota() {
+    let mut bench = bench(true).await;
+    // As Kueue leaves it where the AdmissionCheck was deleted and made again.
+    bench.fake.put(with(workload("runs", 16, "1", "Pending"), "Admitted", -900));
+    bench.fake.put(with(workload("began", 6, "1", "Pending"), "Admitted", -60));
+    bench.fake.put(with(with(workload("evicted", 2, "1", "Pending"), "Admitted", -60), "Evicted", -1));
+    bench.fake.put(workload("next", 4, "1", "Pending"));
+    bench.look(0).await;
+    let states = ["runs", "began", "evicted", "next"].map(|name| bench.state(name));
+    assert_eq!(states, ["Ready", "Ready", "Pending", "Retry"], "its 6 GPUs count, whose pods are not there yet");
+    assert!(bench.check("runs", 0)["message"].as_str().unwrap().contains("admitted before this check was there"));
 }
 
 #[tokio::test]
