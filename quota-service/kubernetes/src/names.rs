@@ -48,6 +48,8 @@ pub const TOPOLOGY: &str = "headroom.dev/topology";
 pub const TERMINATION_TARGET: &str = "TerminationTarget";
 /// Start of the condition's reason where Kueue evicts the Workload; the reason of the eviction follows.
 pub const KUEUE_EVICTS: &str = "WorkloadEvictedDueTo";
+/// The reason of Kueue where it makes room for another Workload, and its condition of the Workload that goes.
+pub const KUEUE_PREEMPTS: &str = "Preempted";
 /// Kueue reads this annotation of a Workload.
 pub const PRIORITY_BOOST: &str = "kueue.x-k8s.io/priority-boost";
 /// Kueue writes this annotation on the Workload of a job that has grown: namespace and name of the one whose place it takes.

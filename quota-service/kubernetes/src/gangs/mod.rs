@@ -1,6 +1,7 @@
 //! Gangs: pods that run together, as objects of several kinds state. One gang has one promise, and its missing pods are demand that waits.
 //! Pure; [`watch`] feeds it.
 
+mod attempt;
 mod read;
 mod runs;
 mod store;
@@ -8,6 +9,7 @@ mod store;
 mod tests;
 pub mod watch;
 
+pub use attempt::Attempt;
 pub use read::{GangObject, GangSet, PastEviction, SetPod, Stated, gangs_of, named_gangs};
 pub use runs::Runs;
 pub use store::{Gangs, Missing};

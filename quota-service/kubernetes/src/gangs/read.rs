@@ -132,7 +132,7 @@ pub struct Stated {
 /// An eviction after which Kueue has reserved quota again. Its pods may still take their time to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastEviction {
-    /// Its reason; empty where only its end was seen.
+    /// Its reason; empty where only its end was seen, unless that says that it was a preemption.
     pub reason: String,
     /// When quota was reserved again: pods that got their node before are those that were evicted.
     pub over: UnixSeconds,
@@ -246,11 +246,18 @@ fn kueue<'a>(
     Stated { size: sets(sized.collect()), attempt: admitted, is_over, evicted, last_eviction: past(status), ..base }
 }
 
-/// The condition stays, and says when it was taken back: the reason is then that of the reservation.
+/// The condition stays, and says when it was taken back: the reason is then that of the reservation. Kueue takes back its condition of a
+/// preemption with it.
 fn past(status: &KueueStatus) -> Option<PastEviction> {
-    let condition = status.conditions.iter().find(|one| one.kind == "Evicted" && one.status == "False")?;
-    let over = UnixSeconds::new(unix_s(condition.last_transition_time.as_ref()?));
-    Some(PastEviction { reason: String::new(), over })
+    let over = |kind: &str| {
+        let condition = status.conditions.iter().find(|one| one.kind == kind && one.status == "False")?;
+        Some(unix_s(condition.last_transition_time.as_ref()?))
+    };
+    let evicted = over("Evicted")?;
+    // Both are of one write, whose two times may lie on both sides of a second.
+    let is_preempted = over(names::KUEUE_PREEMPTS).is_some_and(|preempted| (evicted - preempted).abs() <= 1);
+    let reason = if is_preempted { names::KUEUE_PREEMPTS.to_owned() } else { String::new() };
+    Some(PastEviction { reason, over: UnixSeconds::new(evicted) })
 }
 
 /// The pod that a template makes, as far as it is read.

@@ -1,9 +1,10 @@
 //! One promise for each run of a gang: it begins with the first of its pods, and what comes of it is reported once.
 
-use super::{GangId, Stated};
+use super::{Attempt, GangId, GangKind, Gangs};
 use crate::view::facts::{PodFacts, Uid};
 use std::collections::BTreeMap;
-use vocab::{EventId, MilliGpus, Outcome, OutcomeKind, TaskId, UnixSeconds};
+use std::ops::Bound;
+use vocab::{EventId, HorizonHours, MilliGpus, Outcome, OutcomeKind, TaskId, UnixSeconds};
 
 /// A gang, and what tells its runs apart.
 type RunKey = (GangId, String);
@@ -12,17 +13,55 @@ type RunKey = (GangId, String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RunPod {
     gpus: MilliGpus,
+    hours: Option<HorizonHours>,
     is_live: bool,
+    /// Its deletion was asked for: another may take its place already.
+    is_going: bool,
     has_outcome: bool,
 }
 
-/// A run: from the first pod on its node to the last that has gone.
+/// A run: from the first pod on its node to the end of its attempt, or, where its gang states none, to the last pod that has gone.
 #[derive(Debug, Clone)]
 struct Run {
     since: UnixSeconds,
+    attempt: Option<Attempt>,
     pods: BTreeMap<Uid, RunPod>,
+    /// The most GPUs that its pods had at once.
+    most: MilliGpus,
     outcomes: Vec<Outcome>,
     is_reported: bool,
+}
+
+impl Run {
+    fn has_pods(&self) -> bool {
+        self.pods.values().any(|pod| pod.is_live)
+    }
+
+    /// Whether its controller makes pods again that have ended.
+    fn is_open(&self, gangs: &Gangs) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| gangs.goes_on(attempt))
+    }
+
+    /// The end of its longest promise.
+    fn until(&self) -> UnixSeconds {
+        let hours = self.pods.values().filter_map(|pod| pod.hours).max();
+        hours.map_or(self.since, |hours| self.since.plus_s(hours.seconds()))
+    }
+
+    fn count(&mut self) {
+        let here = self.pods.values().filter(|pod| pod.is_live && !pod.is_going);
+        self.most = here.fold(MilliGpus::ZERO, |sum, pod| sum.saturating_add(pod.gpus)).max(self.most);
+    }
+
+    /// What another run of the same attempt had.
+    fn absorb(&mut self, other: Self) {
+        self.since = self.since.min(other.since);
+        self.pods.extend(other.pods);
+        self.most = self.most.max(other.most);
+        self.outcomes.extend(other.outcomes);
+        self.is_reported |= other.is_reported;
+        self.count();
+    }
 }
 
 /// Runs of gangs with promises.
@@ -30,17 +69,24 @@ struct Run {
 pub struct Runs {
     runs: BTreeMap<RunKey, Run>,
     of_pod: BTreeMap<Uid, RunKey>,
+    now: Option<UnixSeconds>,
 }
 
 impl Runs {
-    /// A promised pod of a gang is on its node. Answers since when the gang's promise counts, and the pods for which that is news.
-    pub fn join(&mut self, gang: &GangId, stated: &Stated, pod: &PodFacts) -> (UnixSeconds, Vec<Uid>) {
-        let key = self.kept_run(gang, pod.uid).unwrap_or_else(|| self.run_of(gang, stated, pod));
+    /// A promised pod is on its node. Answers since when the promise of its gang counts, and the pods for which that is news; `None`
+    /// where it has a promise of its own.
+    pub fn join(&mut self, gangs: &Gangs, pod: &PodFacts) -> Option<(UnixSeconds, Vec<Uid>)> {
+        let gang = gangs.promised_to(pod);
+        let key = match self.kept_run(gang.as_ref(), pod.uid) {
+            Some(key) => key,
+            None => self.run_of(&gang?, gangs, pod),
+        };
         let begins = pod.since();
-        let fresh = Run { since: begins, pods: BTreeMap::new(), outcomes: Vec::new(), is_reported: false };
-        let run = self.runs.entry(key.clone()).or_insert(fresh);
+        let run = self.runs.get_mut(&key)?;
         let has_outcome = run.pods.get(&pod.uid).is_some_and(|known| known.has_outcome);
-        run.pods.insert(pod.uid, RunPod { gpus: pod.amount(), is_live: true, has_outcome });
+        let (gpus, hours, is_going) = (pod.amount(), pod.guarantee, pod.is_going);
+        run.pods.insert(pod.uid, RunPod { gpus, hours, is_live: true, is_going, has_outcome });
+        run.count();
         self.of_pod.insert(pod.uid, key);
         let moved = if begins < run.since {
             run.since = begins;
@@ -48,15 +94,16 @@ impl Runs {
         } else {
             Vec::new()
         };
-        (run.since, moved)
+        Some((run.since, moved))
     }
 
-    /// The run that a pod is in. It leaves the run of another gang, of which nothing was reported: an object that comes first with the
-    /// precedence may be seen last.
-    fn kept_run(&mut self, gang: &GangId, uid: Uid) -> Option<RunKey> {
+    /// The run that a pod is in. It leaves it for that of a gang with precedence, where nothing was reported of it: an object that comes
+    /// first with the precedence may be seen last. It stays where its own object goes first.
+    fn kept_run(&mut self, gang: Option<&GangId>, uid: Uid) -> Option<RunKey> {
         let key = self.of_pod.get(&uid)?.clone();
         let run = self.runs.get_mut(&key)?;
-        if key.0 == *gang || !run.outcomes.is_empty() {
+        let precedes = gang.is_some_and(|gang| gang.key.kind < key.0.key.kind);
+        if !precedes || run.is_reported || !run.outcomes.is_empty() {
             return Some(key);
         }
         run.pods.remove(&uid);
@@ -67,15 +114,53 @@ impl Runs {
         None
     }
 
-    /// The run that a pod begins or joins: that of the object's attempt, or, where it states none, the one with pods.
-    fn run_of(&self, gang: &GangId, stated: &Stated, pod: &PodFacts) -> RunKey {
-        if let Some(attempt) = &stated.attempt {
-            return (gang.clone(), format!("{}/{attempt}", stated.uid));
+    /// The run that a pod begins or joins: that of the attempt, or, where none is stated, the one with pods.
+    fn run_of(&mut self, gang: &GangId, gangs: &Gangs, pod: &PodFacts) -> RunKey {
+        self.name_by_workloads(gangs, Some(gang));
+        let attempt = gangs.attempt_of(gang, pod.uid, pod.since());
+        let name = if let Some(attempt) = &attempt {
+            attempt.name.clone()
+        } else {
+            let own = self.runs.range((gang.clone(), String::new())..).take_while(|((of, _), _)| of == gang);
+            let current = own.filter(|(_, run)| run.has_pods()).map(|((_, name), _)| name.clone()).last();
+            current.unwrap_or_else(|| format!("{}/{}", gangs.uid_of(gang), pod.created.get()))
+        };
+        let (pods, outcomes) = (BTreeMap::new(), Vec::new());
+        let fresh = Run { since: pod.since(), attempt, pods, most: MilliGpus::ZERO, outcomes, is_reported: false };
+        let key = (gang.clone(), name);
+        self.runs.entry(key.clone()).or_insert(fresh);
+        key
+    }
+
+    /// Runs that began before their Workload of Kueue was seen get its attempt: a JobSet says nothing of an eviction and a new start.
+    /// Those of `one` gang alone, where it is given.
+    fn name_by_workloads(&mut self, gangs: &Gangs, one: Option<&GangId>) {
+        let is_early = |gang: &GangId, run: &Run| {
+            let is_named =
+                gang.key.kind == GangKind::KueueWorkload || run.attempt.as_ref().is_some_and(Attempt::is_of_kueue);
+            !is_named && !run.is_reported
+        };
+        let from = one.map(|gang| (gang.clone(), String::new()));
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let runs =
+            self.runs.range((from, Bound::Unbounded)).take_while(|((gang, _), _)| one.is_none_or(|one| one == gang));
+        let early = runs.filter(|((gang, _), run)| is_early(gang, run));
+        let named = |(key, run): (&RunKey, &Run)| {
+            let found = run.pods.keys().find_map(|uid| gangs.attempt_of(&key.0, *uid, run.since))?;
+            found.is_of_kueue().then(|| (key.clone(), found))
+        };
+        for (key, attempt) in early.filter_map(named).collect::<Vec<_>>() {
+            let Some(mut run) = self.runs.remove(&key) else { continue };
+            let name = (key.0, attempt.name.clone());
+            for uid in run.pods.keys() {
+                self.of_pod.insert(*uid, name.clone());
+            }
+            if let Some(other) = self.runs.remove(&name) {
+                run.absorb(other);
+            }
+            run.attempt = Some(attempt);
+            self.runs.insert(name, run);
         }
-        let own = self.runs.range((gang.clone(), String::new())..).take_while(|((of, _), _)| of == gang);
-        let has_pods = |run: &Run| run.pods.values().any(|pod| pod.is_live);
-        let current = own.filter(|(_, run)| has_pods(run)).map(|(key, _)| key.clone()).last();
-        current.unwrap_or_else(|| (gang.clone(), format!("{}/{}", stated.uid, pod.created.get())))
     }
 
     /// A pod has ended or gone.
@@ -86,9 +171,14 @@ impl Runs {
         }
     }
 
+    /// Lets time pass: what is open waits for no more pods once its promise is over.
+    pub const fn pass_to(&mut self, now: UnixSeconds) {
+        self.now = Some(now);
+    }
+
     /// Outcomes of pods become those of their gangs; of pods without a gang they stay as they are. A broken promise is one at once. Any
-    /// other end of a pod is the gang's when the promise of no other pod is open: the worst of them counts.
-    pub fn merge(&mut self, outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    /// other end of a pod is the gang's when the promise of no other pod is open, and none may come in its place: the worst of them counts.
+    pub fn merge(&mut self, outcomes: Vec<Outcome>, gangs: &Gangs) -> Vec<Outcome> {
         let mut merged = Vec::new();
         for outcome in outcomes {
             let uid = outcome.event_id.as_str().strip_prefix("pod-").map(Uid::of);
@@ -102,15 +192,18 @@ impl Runs {
             }
             run.outcomes.push(outcome);
         }
-        for (key, run) in &mut self.runs {
+        self.name_by_workloads(gangs, None);
+        let now = self.now;
+        for (key, run) in self.runs.iter_mut().filter(|(_, run)| !run.is_reported && !run.outcomes.is_empty()) {
             let is_broken = run.outcomes.iter().any(|one| one.kind == OutcomeKind::Broken);
-            let is_over = run.pods.values().all(|pod| pod.has_outcome || !pod.is_live);
-            if !run.is_reported && !run.outcomes.is_empty() && (is_broken || is_over) {
+            let may_go_on = || run.is_open(gangs) && now.is_none_or(|now| now < run.until());
+            let is_over = run.pods.values().all(|pod| pod.has_outcome || !pod.is_live) && !may_go_on();
+            if is_broken || is_over {
                 merged.extend(one_of(key, run));
                 run.is_reported = true;
             }
         }
-        self.runs.retain(|_, run| run.pods.values().any(|pod| pod.is_live));
+        self.runs.retain(|_, run| run.has_pods() || run.is_open(gangs));
         self.of_pod.retain(|_, key| self.runs.contains_key(key));
         merged
     }
@@ -136,12 +229,11 @@ fn one_of((gang, name): &RunKey, run: &Run) -> Option<Outcome> {
     } else {
         of_kind.min_by_key(|one| (one.ended_at, one.event_id.clone()))
     };
-    let gpus = run.pods.values().fold(MilliGpus::ZERO, |sum, pod| sum.saturating_add(pod.gpus));
     let id = Uid::of(&format!("{gang} {name}"));
     Some(Outcome {
         event_id: EventId::parse(&format!("gang-{id}")).expect("41 characters are a name"),
         began_at: Some(run.since),
-        gpus: Some(gpus),
+        gpus: Some(run.most),
         task: TaskId::parse(&gang.to_string()).ok(),
         node: None,
         ..one?.clone()

@@ -1,10 +1,10 @@
 //! Gangs with their pods, and what is missing of them.
 
 use super::read::Size;
-use super::{GangId, GangKey, GangKind, Stated};
+use super::{Attempt, GangId, GangKey, GangKind, Stated};
 use crate::view::facts::{Life, PodFacts, Uid};
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{GpuModel, Organization, TaskClass};
+use vocab::{GpuModel, Organization, TaskClass, UnixSeconds};
 
 /// A pod of a gang, that has ended or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +155,37 @@ impl Gangs {
     pub fn promised_to(&self, pod: &PodFacts) -> Option<GangId> {
         let ids = pod.gangs.iter().map(|key| GangId { namespace: pod.namespace.clone(), key: key.clone() });
         ids.into_iter().find(|id| self.stated(id).is_some())
+    }
+
+    /// UID of the object that states a gang; empty where none does.
+    #[must_use]
+    pub fn uid_of(&self, id: &GangId) -> &str {
+        self.stated(id).map_or("", |stated| &stated.uid)
+    }
+
+    /// The attempt that a pod of a gang, on its node since then, is in: the admission of the Workload that Kueue has for it, or else what
+    /// the gang's own object states. A pod that got its node before the admission is of an earlier one.
+    #[must_use]
+    pub fn attempt_of(&self, gang: &GangId, pod: Uid, since: UnixSeconds) -> Option<Attempt> {
+        let own = || Attempt::of(gang, self.stated(gang)?);
+        if gang.key.kind == GangKind::KueueWorkload {
+            return own().filter(|attempt| !attempt.is_after(since));
+        }
+        let named = self.pods.get(&pod).into_iter().flat_map(|member| &member.gangs);
+        let owned = self.stated(gang).and_then(|stated| self.by_owner.get(&stated.uid)).into_iter().flatten();
+        let workloads = named.chain(owned).filter(|id| id.key.kind == GangKind::KueueWorkload);
+        let mut workloads = workloads.filter_map(|id| Some((id, self.stated(id)?))).peekable();
+        if workloads.peek().is_none() {
+            return own();
+        }
+        workloads.filter_map(|(id, stated)| Attempt::of(id, stated)).find(|attempt| !attempt.is_after(since))
+    }
+
+    /// Whether an attempt goes on, so that pods which end in it are made again.
+    #[must_use]
+    pub fn goes_on(&self, attempt: &Attempt) -> bool {
+        let stated = self.stated(&attempt.gang).filter(|stated| !stated.is_over);
+        stated.and_then(|stated| Attempt::of(&attempt.gang, stated)).is_some_and(|now| now == *attempt)
     }
 
     /// Why Kueue evicts the Workload of a pod, or has evicted it since the pod got its node, where it does.

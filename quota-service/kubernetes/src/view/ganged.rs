@@ -38,12 +38,11 @@ impl View {
     /// Counts a pod whose promise is its gang's.
     fn count_promised(&mut self, mut facts: PodFacts, now: UnixSeconds) {
         let is_promised = facts.class == TaskClass::Spot && facts.guarantee.is_some() && facts.life == Life::Runs;
-        let gang = if is_promised { self.ganged.gangs.promised_to(&facts) } else { None };
         let mut moved = Vec::new();
-        if let Some(stated) = gang.as_ref().and_then(|gang| self.ganged.gangs.stated(gang)) {
-            let since;
-            (since, moved) = self.ganged.runs.join(gang.as_ref().expect("it is stated"), stated, &facts);
+        let joined = if is_promised { self.ganged.runs.join(&self.ganged.gangs, &facts) } else { None };
+        if let Some((since, others)) = joined {
             facts.bound = Some(since);
+            moved = others;
         }
         let since = facts.bound;
         self.set_pod(facts, now);

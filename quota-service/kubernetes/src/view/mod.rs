@@ -223,6 +223,7 @@ impl View {
     pub fn pass_to(&mut self, now: UnixSeconds) {
         self.settle_gangs(now);
         self.demand.pass_to(now);
+        self.ganged.runs.pass_to(now);
         let models: Vec<GpuModel> = self.pools.keys().cloned().collect();
         for model in models {
             let id = self.pool_id(&model);
@@ -367,7 +368,7 @@ impl View {
     /// Takes the promises that have ended.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         let outcomes = std::mem::take(&mut self.outcomes);
-        self.ganged.runs.merge(outcomes)
+        self.ganged.runs.merge(outcomes, &self.ganged.gangs)
     }
 
     /// Puts unsent reports back.

@@ -1,7 +1,7 @@
 //! Outcomes of promises.
 
 use super::facts::{PodFacts, Uid};
-use crate::names::KUEUE_EVICTS;
+use crate::names::{KUEUE_EVICTS, KUEUE_PREEMPTS};
 use crate::view::pool::task_of;
 use placement::fleet::Guarantee;
 use vocab::{EventId, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskClass, TaskId, UnixSeconds};
@@ -16,7 +16,7 @@ pub enum End {
     Preempted,
     /// Its node is lost, or ran out of something.
     NodeLost,
-    /// An operator evicted it: a drain, or a stopped queue of Kueue.
+    /// An operator evicted it: a drain, or what Kueue does for other reasons than to make room.
     Drained,
     /// It came to its own end.
     Finished,
@@ -50,11 +50,12 @@ impl End {
     /// By the reason for which Kueue evicted its Workload.
     fn by_kueue(reason: &str) -> Self {
         match reason {
+            _ if reason.starts_with(KUEUE_PREEMPTS) => Self::Preempted,
             "NodeFailures" => Self::NodeLost,
-            "ClusterQueueStopped" | "LocalQueueStopped" => Self::Drained,
             // `spec.active` was set to false, or the job has run as long as it says itself that it may.
             "Deactivated" | "DeactivatedDueToMaximumExecutionTimeExceeded" => Self::Deleted,
-            _ => Self::Preempted,
+            // A stopped queue, pods that were not ready in time, another check, or what is not known: nobody took its GPUs.
+            _ => Self::Drained,
         }
     }
 

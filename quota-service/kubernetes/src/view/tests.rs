@@ -338,12 +338,12 @@ fn evictions_of_kueue_are_read_from_its_condition_and_other_ends_of_it_are_not()
     };
     for (reason, expected) in [
         ("WorkloadEvictedDueToPreempted", End::Preempted),
-        ("WorkloadEvictedDueToAdmissionCheck", End::Preempted),
+        ("WorkloadEvictedDueToAdmissionCheck", End::Drained),
         ("WorkloadEvictedDueToNodeFailures", End::NodeLost),
         ("WorkloadEvictedDueToClusterQueueStopped", End::Drained),
         ("WorkloadEvictedDueToDeactivated", End::Deleted),
         ("WorkloadEvictedDueToDeactivatedDueToMaximumExecutionTimeExceeded", End::Deleted),
-        ("WorkloadEvictedDueToDeactivatedDueToAdmissionCheck", End::Preempted),
+        ("WorkloadEvictedDueToDeactivatedDueToAdmissionCheck", End::Drained),
         ("WorkloadDeleted", End::Deleted),
     ] {
         assert_eq!(end(reason), expected, "{reason}");

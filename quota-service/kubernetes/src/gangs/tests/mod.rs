@@ -1,5 +1,6 @@
 //! Gangs of several kinds, counted by the view and by a reference that shares no code with it.
 
+mod attempts;
 mod world;
 
 use super::{GangKind, GangObject, Stated};
@@ -261,7 +262,7 @@ fn ended_after(conditions: &[Value], shape: Shape) -> Vec<OutcomeKind> {
     for condition in conditions {
         for (kind, mut object) in job.objects(0) {
             if kind == "KueueWorkload" {
-                object["status"]["conditions"] = json!([condition]);
+                object["status"]["conditions"] = condition.clone();
                 tell(&mut view, kind, &object, at(580));
             }
         }
@@ -276,17 +277,22 @@ const OF_KUEUE: [Shape; 2] = [Shape::Kueue, Shape::JobSet { has_kueue: true, has
 
 #[test]
 fn pods_that_end_after_their_workload_got_quota_again_were_evicted_by_kueue() {
-    let evicted = |reason: &str| json!({ "type": "Evicted", "status": "True", "reason": reason });
-    let over = |seconds: i64| {
+    let evicted = |reason: &str| json!([{ "type": "Evicted", "status": "True", "reason": reason }]);
+    let one_over = |kind: &str, seconds: i64| {
         let since = at(seconds).to_string();
-        json!({ "type": "Evicted", "status": "False", "reason": "QuotaReserved", "lastTransitionTime": since })
+        json!({ "type": kind, "status": "False", "reason": "QuotaReserved", "lastTransitionTime": since })
     };
+    let over = |seconds: i64| json!([one_over("Evicted", seconds)]);
     for shape in OF_KUEUE {
         let preempted = [evicted("Preempted"), over(575), over(575)];
         assert_eq!(ended_after(&preempted, shape), [OutcomeKind::Broken], "{shape:?}");
         let failed = [evicted("NodeFailures"), over(575)];
         assert_eq!(ended_after(&failed, shape), [OutcomeKind::NodeFailure], "{shape:?}");
-        assert_eq!(ended_after(&[over(575)], shape), [OutcomeKind::Broken], "only the end was seen: {shape:?}");
+        // Only the end was seen, with or without that of Kueue's condition of a preemption.
+        let preempted = |seconds: i64| json!([one_over("Evicted", 575), one_over("Preempted", seconds)]);
+        assert_eq!(ended_after(&[over(575)], shape), [OutcomeKind::Drain], "{shape:?}");
+        assert_eq!(ended_after(&[preempted(574)], shape), [OutcomeKind::Broken], "{shape:?}");
+        assert_eq!(ended_after(&[preempted(300)], shape), [OutcomeKind::Drain], "an earlier one: {shape:?}");
         let before = [evicted("Preempted"), over(0)];
         assert_eq!(ended_after(&before, shape), [OutcomeKind::UserDeleted], "it began after that: {shape:?}");
     }
