@@ -124,6 +124,7 @@ fn a_pod_that_is_made_again_after_the_promise_is_promised_nothing() {
     view.pass_to(at(3_700));
     assert_eq!(outcomes(&mut view), [(OutcomeKind::Kept, 2, 10, 3_610)]);
     fail(&mut view, pod("a", "job", 10), 3_800);
+    assert_eq!(outcomes(&mut view), []);
     tell(&mut view, "Pod", &pod("b", "job", 3_900), at(3_900));
     let pool = &view.pools()[&GpuModel::parse("A100").unwrap()];
     assert_eq!(pool.promised(vocab::HorizonHours::new(1).unwrap()).milli(), 0);
@@ -145,8 +146,16 @@ fn pods_of_a_job_set_are_one_run_whichever_of_its_objects_goes_first() {
         pods.iter().for_each(|pod| tell(&mut view, "Pod", pod, at(10)));
         let name = if first == GangKind::JobSet { "set" } else { "w" };
         view.see_gangs(first, "team-a", name, Vec::new(), at(600));
-        for (seconds, pod) in (600..).zip(pods) {
-            delete(&mut view, pod, seconds);
+        // Two are seen to go before the end of the one of which nothing more was seen.
+        let going = |pod: &Value| {
+            let mut pod = pod.clone();
+            pod["metadata"]["deletionTimestamp"] = at(600).to_string().into();
+            pod
+        };
+        pods[1..].iter().for_each(|pod| tell(&mut view, "Pod", &going(pod), at(600)));
+        for (seconds, pod) in (600..).zip(&pods) {
+            let uid = Uid::of(pod["metadata"]["uid"].as_str().unwrap());
+            view.see_no_pod(uid, &serde_json::from_value(going(pod)).unwrap(), at(seconds));
         }
         view.pass_to(at(3_700));
         assert_eq!(outcomes(&mut view), [(OutcomeKind::UserDeleted, 6, 10, 600)], "{first:?}");
