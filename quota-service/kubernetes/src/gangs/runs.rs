@@ -2,6 +2,7 @@
 
 use super::{Attempt, GangId, GangKind, Gangs};
 use crate::view::facts::{PodFacts, Uid};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use vocab::{EventId, HorizonHours, MilliGpus, Outcome, OutcomeKind, TaskId, UnixSeconds};
@@ -13,7 +14,6 @@ type RunKey = (GangId, String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RunPod {
     gpus: MilliGpus,
-    hours: Option<HorizonHours>,
     is_live: bool,
     /// Its deletion was asked for: another may take its place already.
     is_going: bool,
@@ -25,10 +25,14 @@ struct RunPod {
 struct Run {
     since: UnixSeconds,
     attempt: Option<Attempt>,
+    /// Pods that are there, and those that have ended since the last report.
     pods: BTreeMap<Uid, RunPod>,
     /// The most GPUs that its pods had at once.
     most: MilliGpus,
-    outcomes: Vec<Outcome>,
+    /// The most hours of its pods.
+    hours: Option<HorizonHours>,
+    /// What counts of the outcomes of its pods.
+    outcome: Option<Outcome>,
     is_reported: bool,
 }
 
@@ -44,8 +48,7 @@ impl Run {
 
     /// The end of its longest promise.
     fn until(&self) -> UnixSeconds {
-        let hours = self.pods.values().filter_map(|pod| pod.hours).max();
-        hours.map_or(self.since, |hours| self.since.plus_s(hours.seconds()))
+        self.hours.map_or(self.since, |hours| self.since.plus_s(hours.seconds()))
     }
 
     fn count(&mut self) {
@@ -53,12 +56,26 @@ impl Run {
         self.most = here.fold(MilliGpus::ZERO, |sum, pod| sum.saturating_add(pod.gpus)).max(self.most);
     }
 
+    /// The outcome of a pod: the worst counts, and of equal ones the first, or, if all were kept, the last.
+    fn note(&mut self, one: Outcome) {
+        let order = |outcome: &Outcome| (outcome.ended_at, outcome.event_id.clone());
+        let counts = self.outcome.as_ref().is_none_or(|known| match rank(one.kind).cmp(&rank(known.kind)) {
+            Ordering::Equal if one.kind == OutcomeKind::Kept => order(&one) > order(known),
+            Ordering::Equal => order(&one) < order(known),
+            other => other == Ordering::Greater,
+        });
+        if counts {
+            self.outcome = Some(one);
+        }
+    }
+
     /// What another run of the same attempt had.
     fn absorb(&mut self, other: Self) {
         self.since = self.since.min(other.since);
         self.pods.extend(other.pods);
         self.most = self.most.max(other.most);
-        self.outcomes.extend(other.outcomes);
+        self.hours = self.hours.max(other.hours);
+        other.outcome.into_iter().for_each(|outcome| self.note(outcome));
         self.is_reported |= other.is_reported;
         self.count();
     }
@@ -84,8 +101,9 @@ impl Runs {
         let begins = pod.since();
         let run = self.runs.get_mut(&key)?;
         let has_outcome = run.pods.get(&pod.uid).is_some_and(|known| known.has_outcome);
-        let (gpus, hours, is_going) = (pod.amount(), pod.guarantee, pod.is_going);
-        run.pods.insert(pod.uid, RunPod { gpus, hours, is_live: true, is_going, has_outcome });
+        let (gpus, is_going) = (pod.amount(), pod.is_going);
+        run.pods.insert(pod.uid, RunPod { gpus, is_live: true, is_going, has_outcome });
+        run.hours = run.hours.max(pod.guarantee);
         run.count();
         self.of_pod.insert(pod.uid, key);
         let moved = if begins < run.since {
@@ -103,7 +121,7 @@ impl Runs {
         let key = self.of_pod.get(&uid)?.clone();
         let run = self.runs.get_mut(&key)?;
         let precedes = gang.is_some_and(|gang| gang.key.kind < key.0.key.kind);
-        if !precedes || run.is_reported || !run.outcomes.is_empty() {
+        if !precedes || run.is_reported || run.outcome.is_some() {
             return Some(key);
         }
         run.pods.remove(&uid);
@@ -125,8 +143,8 @@ impl Runs {
             let current = own.filter(|(_, run)| run.has_pods()).map(|((_, name), _)| name.clone()).last();
             current.unwrap_or_else(|| format!("{}/{}", gangs.uid_of(gang), pod.created.get()))
         };
-        let (pods, outcomes) = (BTreeMap::new(), Vec::new());
-        let fresh = Run { since: pod.since(), attempt, pods, most: MilliGpus::ZERO, outcomes, is_reported: false };
+        let (since, pods, most) = (pod.since(), BTreeMap::new(), MilliGpus::ZERO);
+        let fresh = Run { since, attempt, pods, most, hours: None, outcome: None, is_reported: false };
         let key = (gang.clone(), name);
         self.runs.entry(key.clone()).or_insert(fresh);
         key
@@ -190,21 +208,23 @@ impl Runs {
             if let Some(pod) = run.pods.get_mut(&uid) {
                 pod.has_outcome = true;
             }
-            run.outcomes.push(outcome);
+            run.note(outcome);
         }
         self.name_by_workloads(gangs, None);
         let now = self.now;
-        for (key, run) in self.runs.iter_mut().filter(|(_, run)| !run.is_reported && !run.outcomes.is_empty()) {
-            let is_broken = run.outcomes.iter().any(|one| one.kind == OutcomeKind::Broken);
+        for (key, run) in self.runs.iter_mut().filter(|(_, run)| !run.is_reported) {
+            let Some(outcome) = &run.outcome else { continue };
             let may_go_on = || run.is_open(gangs) && now.is_none_or(|now| now < run.until());
             let is_over = run.pods.values().all(|pod| pod.has_outcome || !pod.is_live) && !may_go_on();
-            if is_broken || is_over {
-                merged.extend(one_of(key, run));
+            if is_over || outcome.kind == OutcomeKind::Broken {
+                merged.push(of_run(key, run, outcome));
                 run.is_reported = true;
             }
         }
+        // A job may have any number of pods one after another.
+        self.runs.values_mut().for_each(|run| run.pods.retain(|_, pod| pod.is_live));
         self.runs.retain(|_, run| run.has_pods() || run.is_open(gangs));
-        self.of_pod.retain(|_, key| self.runs.contains_key(key));
+        self.of_pod.retain(|uid, key| self.runs.get(key).is_some_and(|run| run.pods.contains_key(uid)));
         merged
     }
 }
@@ -220,22 +240,15 @@ const fn rank(kind: OutcomeKind) -> u8 {
     }
 }
 
-/// The outcome of a run: the worst of its pods, and of equal ones the first, or, if all were kept, the last.
-fn one_of((gang, name): &RunKey, run: &Run) -> Option<Outcome> {
-    let worst = run.outcomes.iter().map(|one| rank(one.kind)).max()?;
-    let of_kind = run.outcomes.iter().filter(|one| rank(one.kind) == worst);
-    let one = if worst == rank(OutcomeKind::Kept) {
-        of_kind.max_by_key(|one| (one.ended_at, one.event_id.clone()))
-    } else {
-        of_kind.min_by_key(|one| (one.ended_at, one.event_id.clone()))
-    };
+/// The outcome of a run, by that of its pods which counts.
+fn of_run((gang, name): &RunKey, run: &Run, one: &Outcome) -> Outcome {
     let id = Uid::of(&format!("{gang} {name}"));
-    Some(Outcome {
+    Outcome {
         event_id: EventId::parse(&format!("gang-{id}")).expect("41 characters are a name"),
         began_at: Some(run.since),
         gpus: Some(run.most),
         task: TaskId::parse(&gang.to_string()).ok(),
         node: None,
-        ..one?.clone()
-    })
+        ..one.clone()
+    }
 }
