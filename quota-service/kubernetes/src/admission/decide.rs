@@ -22,7 +22,7 @@ pub const RETRY_MOST_S: u64 = 300;
 /// Bytes that Kueue takes in a message.
 pub const MESSAGE_MOST: usize = 32_768;
 
-/// To a Workload that Kueue has admitted before its check was there.
+/// Message to a Workload that Kueue admitted before its check was there.
 const GOES_ON: &str = "it was admitted before this check was there, and goes on: nothing was asked of the quota";
 
 /// Answer to a Workload.
@@ -215,7 +215,7 @@ fn is_open(workload: &WorkloadFacts, check: &CheckFacts) -> bool {
     waits && workload.is_active && !workload.is_finished && workload.admitted.is_none()
 }
 
-/// Whether it is admitted, and its check waits: Kueue begins anew with one that was deleted and made again, or is new in its ClusterQueue.
+/// Whether it is admitted, and its check waits: Kueue resets one that was deleted and made again, or is new in its ClusterQueue.
 /// Nothing else would ever answer it, and `Ready` changes nothing.
 fn is_unanswered(workload: &WorkloadFacts) -> bool {
     let waits = workload.check.as_ref().is_some_and(|check| check.state == CheckState::Pending);

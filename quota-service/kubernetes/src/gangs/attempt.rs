@@ -1,4 +1,4 @@
-//! What tells one run of a gang from the next.
+//! Attempts: the difference between one run of a gang and the next.
 
 use super::{GangId, GangKind, Stated};
 use vocab::UnixSeconds;

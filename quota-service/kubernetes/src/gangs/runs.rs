@@ -31,7 +31,7 @@ struct Run {
     most: MilliGpus,
     /// The most hours of its pods.
     hours: Option<HorizonHours>,
-    /// What counts of the outcomes of its pods.
+    /// The outcome among those of its pods that counts.
     outcome: Option<Outcome>,
     is_reported: bool,
 }
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// What another run of the same attempt had.
+    /// Takes over another run of the same attempt.
     fn absorb(&mut self, other: Self) {
         self.since = self.since.min(other.since);
         self.pods.extend(other.pods);

@@ -5,7 +5,7 @@ use crate::cluster::slim::Pod;
 use crate::names;
 use vocab::HorizonHours;
 
-/// What a pod itself states of its hours.
+/// Hours as a pod itself states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnHours {
     /// Nothing.
