@@ -26,6 +26,7 @@ pub struct Led {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
     pub holder: String,
+    pub epoch: u64,
     /// Where it is reached; empty where it is not.
     pub address: String,
 }
@@ -196,8 +197,10 @@ impl Leases {
             !record.released && record.holder != self.name && !led.contains_key(&record.lease.cluster)
         };
         let others = records.into_values().filter(leads);
-        let leader =
-            |record: LeaseRecord| (record.lease.cluster, Leader { holder: record.holder, address: record.address });
+        let leader = |record: LeaseRecord| {
+            let LeaseRecord { lease, holder, address, .. } = record;
+            (lease.cluster, Leader { holder, epoch: lease.epoch, address })
+        };
         self.others.store(Arc::new(others.map(leader).collect()));
         self.led.store(Arc::new(led));
         Ok(changes)

@@ -214,7 +214,8 @@ impl PublishedPool {
         };
         let held: Vec<Held> = self.answers.iter().map(&mut held_now).collect();
         let is_same = self.answers.iter().zip(&held).all(|(answer, held)| answer.held == *held);
-        if is_same && self.glance.tasks.is_some_and(|tasks| tasks.promised == promised) {
+        let is_known = self.glance.placed_by == Some(PlacedBy::Headroom);
+        if is_same && is_known && self.glance.tasks.is_some_and(|tasks| tasks.promised == promised) {
             return None;
         }
         let followed = |(answer, held): (&Answer, Held)| {
@@ -222,9 +223,16 @@ impl PublishedPool {
             Answer::new(fresh, answer.computed_at, held, self.problem.as_deref())
         };
         let tasks = TaskCounts { promised, ..self.glance.tasks.unwrap_or_else(counts) };
-        let glance = Glance { tasks: Some(tasks), ..self.glance.clone() };
+        let glance = Glance { tasks: Some(tasks), placed_by: Some(PlacedBy::Headroom), ..self.glance.clone() };
         let answers = self.answers.iter().zip(held).map(followed).collect();
         Some(Self { glance, ..self.with_answers(answers) })
+    }
+
+    /// The same pool, placed by Headroom.
+    #[must_use]
+    pub fn placed_here(&self) -> Self {
+        let glance = Glance { placed_by: Some(PlacedBy::Headroom), ..self.glance.clone() };
+        Self { glance, ..self.with_answers(self.answers.clone()) }
     }
 
     /// The same pool with other answers.

@@ -35,6 +35,8 @@ struct Basis {
     outdated: BTreeMap<PoolId, Change>,
     /// The epoch of the lease under which the quotas of each pool were renewed here last.
     renewed: BTreeMap<PoolId, u64>,
+    /// Pools by whose quotas the service that leads promises nothing, as their stored basis says.
+    followed: BTreeMap<PoolId, Hold>,
 }
 
 /// The number of a change by which quotas are outdated; later ones are larger.
@@ -70,6 +72,29 @@ impl Quotas {
         self.hold_back(&self.basis(), |pool| clusters.contains(&pool.cluster));
     }
 
+    /// Shows where the services that lead other clusters promise nothing. Returns whether any pool that was held back is no more: its
+    /// stored answers stand again.
+    pub fn follow_holds(&self, holds: BTreeMap<PoolId, Hold>) -> bool {
+        let mut basis = self.basis();
+        let before = std::mem::replace(&mut basis.followed, holds);
+        self.hold_back(&basis, |pool| basis.followed.contains_key(pool));
+        before.keys().any(|pool| !basis.followed.contains_key(pool))
+    }
+
+    /// Notes that this service places a pool, which may have been undecided when its quotas were read.
+    pub fn place_here(&self, pool: &PoolId) {
+        let basis = self.basis();
+        self.published.rcu(|published| {
+            let known = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str());
+            let undecided = known.filter(|known| known.glance.placed_by != Some(PlacedBy::Headroom));
+            undecided.map_or_else(
+                || Arc::clone(published),
+                |known| Arc::new(published.with([Arc::new(known.placed_here())])),
+            )
+        });
+        self.hold_back(&basis, |known| known == pool);
+    }
+
     fn basis(&self) -> MutexGuard<'_, Basis> {
         self.basis.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,14 +128,14 @@ impl Quotas {
     }
 
     fn hold_of(&self, basis: &Basis, pool: &PoolId) -> Option<Hold> {
-        let led = self.core.leases.led(&pool.cluster)?;
+        let Some(led) = self.core.leases.led(&pool.cluster) else { return basis.followed.get(pool).copied() };
         if basis.outdated.contains_key(pool) {
             return Some(Hold::Change);
         }
         (basis.renewed.get(pool) != Some(&led.epoch)).then_some(Hold::NotRenewed)
     }
 
-    /// Why nothing is promised by the quotas of a pool that this service writes for; `None` where they stand.
+    /// Why nothing is promised by the quotas of a pool, by this service or by the one that leads; `None` where they stand.
     #[must_use]
     pub fn hold(&self, pool: &PoolId) -> Option<Hold> {
         self.hold_of(&self.basis(), pool)
@@ -134,7 +159,7 @@ impl Quotas {
     pub fn holds_any(&self, cluster: &ClusterName) -> bool {
         let (basis, published) = (self.basis(), self.published.load());
         let mut theirs = published.pools().filter(|pool| pool.id.cluster == *cluster && !pool.answers.is_empty());
-        theirs.any(|pool| self.shown_hold(&basis, pool).is_some())
+        theirs.any(|pool| pool.glance.placed_by != Some(PlacedBy::External) && self.hold_of(&basis, &pool.id).is_some())
     }
 
     /// The last change so far: quotas whose inputs are read from now on know it.
@@ -173,12 +198,15 @@ impl Quotas {
     /// admitted. A raise waits for the next renewal, and so do the quotas. `counts` are those of a pool that has begun since the last one.
     pub fn follow_tasks(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) {
         let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
-        let mut has_changed = false;
+        let (basis, mut has_changed) = (self.basis(), false);
         self.published.rcu(|published| {
             let followed = published.pool(cluster, gpu_model).and_then(|pool| pool.following(state, promised, counts));
             has_changed = followed.is_some();
-            followed.map_or_else(|| Arc::clone(published), |pool| Arc::new(published.with([Arc::new(pool)])))
+            // One that is known to be placed here only now may have to be held back.
+            let shown = followed.map(|pool| self.held_back(&basis, &pool).unwrap_or(pool));
+            shown.map_or_else(|| Arc::clone(published), |pool| Arc::new(published.with([Arc::new(pool)])))
         });
+        drop(basis);
         if has_changed {
             self.publications.send_modify(|count| *count += 1);
         }

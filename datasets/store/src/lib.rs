@@ -76,7 +76,7 @@ pub use outcomes::{EndedPeriod, EtaOutcomes, OutcomeCount, OutcomeId, OutcomeSto
 pub use overrides::{NewOverride, OverrideRecord, OverrideStore};
 pub use pool_states::{PoolStateStore, ReceivedState};
 pub use proofs::ProofStore;
-pub use quotas::{QuotaStore, StoredQuota};
+pub use quotas::{QuotaBasis, QuotaStore, StoredQuota};
 pub use reservations::{NewReservation, ReservationRecord, ReservationStore};
 pub use runs::{NewRun, Promotion, RunFacts, RunId, RunIdError, RunRecord, RunStore};
 pub use settings::{PoolPlacement, SettingsStore, StoredSettings};

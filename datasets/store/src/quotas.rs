@@ -27,6 +27,25 @@ pub struct StoredQuota {
     pub is_explained: bool,
 }
 
+/// The stored quotas of a pool as numbers: the first moves with each renewal, the others with what quotas rest on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaBasis {
+    /// The pool.
+    pub pool: PoolId,
+    /// Number of its newest quota.
+    pub quota_id: i64,
+    /// Time of their computation.
+    pub computed_at: UnixSeconds,
+    /// Version of its settings, if it has any.
+    pub settings_version: Option<i64>,
+    /// Number of its newest override, if it ever had one.
+    pub override_id: Option<i64>,
+    /// Number of its overrides that were withdrawn.
+    pub withdrawn: i64,
+    /// When an override was made or withdrawn last.
+    pub overridden_at: Option<UnixSeconds>,
+}
+
 /// Quotas and their history.
 #[async_trait]
 pub trait QuotaStore {
@@ -42,6 +61,9 @@ pub trait QuotaStore {
 
     /// A number that grows whenever a quota is stored; `None` before the first.
     async fn newest_quota(&self) -> Result<Option<i64>, StoreError>;
+
+    /// Basis of the newest quotas of each pool that has some, as of one moment.
+    async fn quota_bases(&self) -> Result<Vec<QuotaBasis>, StoreError>;
 
     /// Quotas computed at `from` or later and before `to`, newest first, at most `limit`.
     async fn quota_history(
@@ -72,6 +94,54 @@ pub(crate) const LATEST: &str =
      FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
      WHERE $1 IS NULL OR newest_quotas.cluster = $1
      ORDER BY newest_quotas.cluster, newest_quotas.gpu_model, newest_quotas.hours";
+
+/// One statement, so that no renewal comes between its parts.
+pub(crate) const BASES: &str = "SELECT newest.cluster, newest.gpu_model, newest.quota_id, newest.computed_at,
+         (SELECT version FROM pool_settings
+          WHERE pool_settings.cluster = newest.cluster AND pool_settings.gpu_model = newest.gpu_model)
+             AS settings_version,
+         (SELECT max(overrides.id) FROM overrides
+          WHERE overrides.cluster = newest.cluster AND overrides.gpu_model = newest.gpu_model) AS override_id,
+         (SELECT count(overrides.withdrawn_at) FROM overrides
+          WHERE overrides.cluster = newest.cluster AND overrides.gpu_model = newest.gpu_model) AS withdrawn,
+         (SELECT max(overrides.created_at) FROM overrides
+          WHERE overrides.cluster = newest.cluster AND overrides.gpu_model = newest.gpu_model) AS made_at,
+         (SELECT max(overrides.withdrawn_at) FROM overrides
+          WHERE overrides.cluster = newest.cluster AND overrides.gpu_model = newest.gpu_model) AS withdrawn_at
+     FROM (SELECT newest_quotas.cluster, newest_quotas.gpu_model, max(quotas.id) AS quota_id,
+               max(quotas.computed_at) AS computed_at
+           FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
+           GROUP BY newest_quotas.cluster, newest_quotas.gpu_model) AS newest";
+
+row! {
+    pub(crate) struct BasisRow {
+        pub cluster: String,
+        pub gpu_model: String,
+        pub quota_id: i64,
+        pub computed_at: Stamp,
+        pub settings_version: Option<i64>,
+        pub override_id: Option<i64>,
+        pub withdrawn: i64,
+        pub made_at: Option<Stamp>,
+        pub withdrawn_at: Option<Stamp>,
+    }
+}
+
+impl TryFrom<BasisRow> for QuotaBasis {
+    type Error = StoreError;
+
+    fn try_from(row: BasisRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            pool: pool(&row.cluster, &row.gpu_model)?,
+            quota_id: row.quota_id,
+            computed_at: row.computed_at.0,
+            settings_version: row.settings_version,
+            override_id: row.override_id,
+            withdrawn: row.withdrawn,
+            overridden_at: [row.made_at, row.withdrawn_at].into_iter().flatten().map(|stamp| stamp.0).max(),
+        })
+    }
+}
 
 row! {
     pub(crate) struct QuotaRow {

@@ -98,22 +98,24 @@ impl Engine {
         self.shared.power.of(&pool.gpu_model)
     }
 
-    /// Goes on with every pool of these clusters that has a journal: this service writes for them from now on. Under a virtual
-    /// clock nothing is placed.
+    /// Goes on with every pool of these clusters that has a journal, and returns them: this service writes for them from now on. Under
+    /// a virtual clock nothing is placed.
     ///
     /// # Errors
     /// The database does not answer: each pool begins when it is first asked for.
-    pub async fn lead(&self, clusters: &[ClusterName]) -> Result<(), StoreError> {
+    pub async fn lead(&self, clusters: &[ClusterName]) -> Result<Vec<PoolId>, StoreError> {
         if clusters.is_empty() || self.shared.core.clock.is_virtual() {
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let mut begun = Vec::new();
         for placed in self.shared.core.store.placed_pools().await? {
             if clusters.contains(&placed.pool.cluster) {
                 // A lease that is lost meanwhile shows at the next update.
                 let _ = self.spawn(&placed.pool);
+                begun.push(placed.pool);
             }
         }
-        Ok(())
+        Ok(begun)
     }
 
     /// Leaves the pools of these clusters to another service: their writers end with the turn that they are at.

@@ -10,7 +10,7 @@ use wire::ReasonBody;
 pub enum Hold {
     /// Settings or overrides were changed after the quotas were computed.
     Change,
-    /// This service has taken the lease of the cluster, and has computed none since.
+    /// The service that leads has taken the lease of the cluster, and has computed none since.
     NotRenewed,
 }
 
@@ -31,8 +31,8 @@ impl Hold {
                  under way or tried again"
             }
             Self::NotRenewed => {
-                "this service has started or taken over, and has not renewed the quota yet: nothing new is promised until a \
-                 renewal, which is under way or tried again"
+                "the service that leads the cluster has started or taken over, and has not renewed the quota yet: nothing new is \
+                 promised until a renewal, which is under way or tried again"
             }
         }
     }

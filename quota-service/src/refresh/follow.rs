@@ -1,10 +1,11 @@
 //! Quotas that another service computes, answered here.
 
+use super::bases::FollowedBases;
 use super::followed::FollowedPools;
 use super::write;
 use crate::published::PublishedPool;
 use crate::quotas::Quotas;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, PoolId};
 
 /// Publishes what other services have stored, whenever it is new.
@@ -12,6 +13,7 @@ use vocab::{ClusterName, PoolId};
 pub struct Follower {
     /// The last publication: the number of the newest quota, the pools, and the clusters that this service wrote for.
     seen: Option<(Option<i64>, BTreeSet<PoolId>, BTreeSet<ClusterName>)>,
+    bases: FollowedBases,
     tasks: FollowedPools,
 }
 
@@ -21,7 +23,14 @@ impl Follower {
     pub async fn follow(&mut self, quotas: &Quotas) {
         if !quotas.core.leases.follows() {
             *self = Self::default();
+            quotas.follow_holds(BTreeMap::new());
             return;
+        }
+        match self.bases.look(quotas).await {
+            // The answers that are held back have lost what they offered.
+            Ok(true) => self.seen = None,
+            Ok(false) => {}
+            Err(fault) => tracing::debug!(%fault, "cannot read the basis of quotas of other services"),
         }
         self.quotas(quotas).await;
         self.tasks.follow(quotas).await;

@@ -1,5 +1,6 @@
 //! The loop that renews the quotas: read, plan, write, publish.
 
+mod bases;
 mod cache;
 mod failures;
 pub mod fallback;

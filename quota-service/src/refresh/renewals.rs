@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::StoreError;
 use tokio::sync::Notify;
-use vocab::{ClusterName, PoolId};
+use vocab::{ClusterName, PlacedBy, PoolId};
 
 pub struct Renewals {
     pub core: Arc<Core>,
@@ -97,7 +97,13 @@ impl Renewals {
             gained.extend(changes.gained);
             gained.clone()
         };
-        self.engine.lead(&gained).await?;
+        for pool in self.engine.lead(&gained).await? {
+            // Its first task may have come since its quotas were read.
+            let placement = self.core.store.placement(&pool).await?;
+            if placement.is_some_and(|placement| placement.placed_by == PlacedBy::Headroom) {
+                self.quotas.place_here(&pool);
+            }
+        }
         self.gained.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }

@@ -1,7 +1,7 @@
 use super::learned::save;
 use super::{SqlConnection, SqlStore};
 use crate::error::unless_missing;
-use crate::quotas::{LATEST, QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
+use crate::quotas::{BASES, BasisRow, LATEST, QuotaBasis, QuotaRow, QuotaStore, StoredQuota, in_order, kept, owners};
 use crate::stored::{Stamp, all, milli};
 use crate::{NewLearned, RunId, StoreError};
 use async_trait::async_trait;
@@ -29,6 +29,10 @@ impl QuotaStore for SqlStore {
 
     async fn newest_quota(&self) -> Result<Option<i64>, StoreError> {
         Ok(sqlx::query_scalar("SELECT max(quota_id) FROM newest_quotas").fetch_one(self.readers()).await?)
+    }
+
+    async fn quota_bases(&self) -> Result<Vec<QuotaBasis>, StoreError> {
+        all(sqlx::query_as::<_, BasisRow>(BASES).fetch_all(self.readers()).await?)
     }
 
     async fn quota_history(

@@ -1,5 +1,6 @@
 //! A quota that a change has outdated: nothing is promised by it, every view says so, and it is renewed as soon as that is possible.
 
+use super::replicas::{replica, two, two_with_quotas};
 use super::*;
 use quota_service::refresh;
 use std::time::Duration;
@@ -8,6 +9,9 @@ use tests::{Backend, on_both_databases};
 on_both_databases![
     outdated_quotas_are_offered_by_no_view_and_the_reason_names_the_change,
     a_renewal_that_a_change_asked_for_is_tried_again_until_it_succeeds,
+    a_service_that_follows_offers_nothing_by_a_quota_that_a_change_has_outdated,
+    a_service_that_follows_offers_nothing_before_the_one_that_took_over_has_renewed,
+    a_service_that_takes_over_a_pool_whose_first_task_came_meanwhile_says_that_it_has_not_renewed,
 ];
 
 async fn reserve(service: &TestService, gpus: f64) {
@@ -99,4 +103,83 @@ async fn a_renewal_that_a_change_asked_for_is_tried_again_until_it_succeeds(data
     until(&service, "a renewal", |answer| number(&answer["available_gpus"]) > 0.0).await;
     assert_eq!(submit(&service, &spot("after", 8.0, 1, Some(4))).await["status"], "running");
     renewing.abort();
+}
+
+async fn a_service_that_follows_offers_nothing_by_a_quota_that_a_change_has_outdated(database: TestDatabase) {
+    let (one, other) = two_with_quotas(&database).await;
+    refuse_quotas(&database).await;
+    one.pass_s(1);
+    other.pass_s(1);
+    reserve(&one, 1.0).await;
+    one.renew().await;
+    let late = replica(&database, "late").await;
+    for follower in [&other, &late] {
+        follower.follow().await;
+        assert_eq!(available(follower).await, [0.0; 3]);
+        assert!(codes(&quota(follower, 4).await).contains(&"change_not_in_quota".to_owned()));
+    }
+    accept_quotas(&database).await;
+    one.renew().await;
+    for follower in [&other, &late] {
+        follower.follow().await;
+        let (theirs, ours) = (available(&one).await, available(follower).await);
+        assert!(ours == theirs && ours[0] > 0.0, "{ours:?}, {theirs:?}");
+    }
+    // Settings, too, and the withdrawal of an override.
+    refuse_quotas(&database).await;
+    let path = "/v1/pools/demo:A100/settings";
+    let mut settings = one.get(path).await.expect(200);
+    settings["offered_hours"] = json!([1, 4]);
+    let _ = one.put(path, &settings).await.expect(200);
+    other.follow().await;
+    assert_eq!(available(&other).await, [0.0; 3]);
+    accept_quotas(&database).await;
+    one.renew().await;
+    other.follow().await;
+    assert!(available(&other).await[0] > 0.0);
+    assert_eq!(one.send(axum::http::Method::DELETE, "/v1/overrides/1", &[], None).await.status, 204);
+    other.follow().await;
+    assert_eq!(available(&other).await, [0.0; 3]);
+}
+
+async fn a_service_that_follows_offers_nothing_before_the_one_that_took_over_has_renewed(database: TestDatabase) {
+    let (one, other) = two_with_quotas(&database).await;
+    let third = replica(&database, "third").await;
+    third.follow().await;
+    assert!(available(&third).await[0] > 0.0);
+    one.leave().await;
+    for service in [&other, &third] {
+        service.service.renewals.update_leases().await.unwrap();
+    }
+    third.follow().await;
+    assert_eq!(available(&third).await, [0.0; 3]);
+    let answer = quota(&third, 4).await;
+    assert!(codes(&answer).contains(&"not_renewed_since_takeover".to_owned()), "{answer}");
+    other.renew().await;
+    third.follow().await;
+    assert_eq!(available(&third).await, available(&other).await);
+    assert!(available(&third).await[0] > 0.0);
+}
+
+async fn a_service_that_takes_over_a_pool_whose_first_task_came_meanwhile_says_that_it_has_not_renewed(
+    database: TestDatabase,
+) {
+    let (one, other) = two(&database).await;
+    for number in 1..60 {
+        put_node(&one, &format!("n{number}"), false).await;
+    }
+    one.renew().await;
+    other.follow().await;
+    assert_eq!(submit(&one, &spot("first", 1.0, 1, Some(4))).await["status"], "running");
+    one.leave().await;
+    other.service.renewals.update_leases().await.unwrap();
+    let answer = quota(&other, 4).await;
+    assert_eq!(number(&answer["available_gpus"]), 0.0, "{answer}");
+    assert!(codes(&answer).contains(&"not_renewed_since_takeover".to_owned()), "{answer}");
+    refuse_quotas(&database).await;
+    other.renew().await;
+    assert!(other.service.quotas.holds_any(&cluster("demo")), "its renewal is tried again");
+    accept_quotas(&database).await;
+    other.renew().await;
+    assert!(available(&other).await[0] > 0.0);
 }

@@ -20,13 +20,13 @@ on_both_databases![
 /// Short, so that tests need not wait; a beat is a fifth.
 const PATIENCE_MS: u64 = 400;
 
-async fn replica(database: &TestDatabase, name: &str) -> TestService {
+pub(super) async fn replica(database: &TestDatabase, name: &str) -> TestService {
     let now = end().plus_s(60);
     TestService::start_as(database.store().await, now, name, Duration::from_millis(PATIENCE_MS)).await
 }
 
 /// A service with a pool of one node, and who else is there.
-async fn two(database: &TestDatabase) -> (TestService, TestService) {
+pub(super) async fn two(database: &TestDatabase) -> (TestService, TestService) {
     let store = with_usage(database, 500).await;
     promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;
     let one = replica(database, "one").await;
@@ -39,7 +39,7 @@ async fn two(database: &TestDatabase) -> (TestService, TestService) {
 }
 
 /// As [`two`], with nodes enough for a quota, and a first task.
-async fn two_with_quotas(database: &TestDatabase) -> (TestService, TestService) {
+pub(super) async fn two_with_quotas(database: &TestDatabase) -> (TestService, TestService) {
     let (one, other) = two(database).await;
     for number in 1..60 {
         put_node(&one, &format!("n{number}"), false).await;
