@@ -270,8 +270,9 @@ pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
 fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
     let reason = format!("{message} ({code})");
     match (code, code.get(..2)?) {
+        ("53100", _) => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
         // Postgres before 16 gives no code of its own to a new connection that finds no room for its list of tables.
-        ("53100", _) | ("XX000", _) if code == "53100" || message.starts_with("could not write init file") => {
+        ("XX000", _) if message.starts_with("could not write init file") => {
             Some(StoreError::Full { reason: format!("{reason}; free space on its disk") })
         }
         // The server, or a replica, is read-only.

@@ -84,7 +84,7 @@ impl Run {
 /// Runs of gangs with promises.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
-    runs: BTreeMap<RunKey, Run>,
+    by_key: BTreeMap<RunKey, Run>,
     of_pod: BTreeMap<Uid, RunKey>,
     now: Option<UnixSeconds>,
 }
@@ -99,7 +99,7 @@ impl Runs {
             None => self.run_of(&gang?, gangs, pod),
         };
         let begins = pod.since();
-        let run = self.runs.get_mut(&key)?;
+        let run = self.by_key.get_mut(&key)?;
         let has_outcome = run.pods.get(&pod.uid).is_some_and(|known| known.has_outcome);
         let (gpus, is_going) = (pod.amount(), pod.is_going);
         run.pods.insert(pod.uid, RunPod { gpus, is_live: true, is_going, has_outcome });
@@ -119,14 +119,14 @@ impl Runs {
     /// first with the precedence may be seen last. It stays where its own object goes first.
     fn kept_run(&mut self, gang: Option<&GangId>, uid: Uid) -> Option<RunKey> {
         let key = self.of_pod.get(&uid)?.clone();
-        let run = self.runs.get_mut(&key)?;
+        let run = self.by_key.get_mut(&key)?;
         let precedes = gang.is_some_and(|gang| gang.key.kind < key.0.key.kind);
         if !precedes || run.is_reported || run.outcome.is_some() {
             return Some(key);
         }
         run.pods.remove(&uid);
         if run.pods.is_empty() {
-            self.runs.remove(&key);
+            self.by_key.remove(&key);
         }
         self.of_pod.remove(&uid);
         None
@@ -139,14 +139,14 @@ impl Runs {
         let name = if let Some(attempt) = &attempt {
             attempt.name.clone()
         } else {
-            let own = self.runs.range((gang.clone(), String::new())..).take_while(|((of, _), _)| of == gang);
+            let own = self.by_key.range((gang.clone(), String::new())..).take_while(|((of, _), _)| of == gang);
             let current = own.filter(|(_, run)| run.has_pods()).map(|((_, name), _)| name.clone()).last();
             current.unwrap_or_else(|| format!("{}/{}", gangs.uid_of(gang), pod.created.get()))
         };
         let (since, pods, most) = (pod.since(), BTreeMap::new(), MilliGpus::ZERO);
         let fresh = Run { since, attempt, pods, most, hours: None, outcome: None, is_reported: false };
         let key = (gang.clone(), name);
-        self.runs.entry(key.clone()).or_insert(fresh);
+        self.by_key.entry(key.clone()).or_insert(fresh);
         key
     }
 
@@ -161,29 +161,29 @@ impl Runs {
         let from = one.map(|gang| (gang.clone(), String::new()));
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         let runs =
-            self.runs.range((from, Bound::Unbounded)).take_while(|((gang, _), _)| one.is_none_or(|one| one == gang));
+            self.by_key.range((from, Bound::Unbounded)).take_while(|((gang, _), _)| one.is_none_or(|one| one == gang));
         let early = runs.filter(|((gang, _), run)| is_early(gang, run));
         let named = |(key, run): (&RunKey, &Run)| {
             let found = run.pods.keys().find_map(|uid| gangs.attempt_of(&key.0, *uid, run.since))?;
             found.is_of_kueue().then(|| (key.clone(), found))
         };
         for (key, attempt) in early.filter_map(named).collect::<Vec<_>>() {
-            let Some(mut run) = self.runs.remove(&key) else { continue };
+            let Some(mut run) = self.by_key.remove(&key) else { continue };
             let name = (key.0, attempt.name.clone());
             for uid in run.pods.keys() {
                 self.of_pod.insert(*uid, name.clone());
             }
-            if let Some(other) = self.runs.remove(&name) {
+            if let Some(other) = self.by_key.remove(&name) {
                 run.absorb(other);
             }
             run.attempt = Some(attempt);
-            self.runs.insert(name, run);
+            self.by_key.insert(name, run);
         }
     }
 
     /// A pod has ended or gone.
     pub fn left(&mut self, uid: Uid) {
-        let run = self.of_pod.get(&uid).and_then(|key| self.runs.get_mut(key));
+        let run = self.of_pod.get(&uid).and_then(|key| self.by_key.get_mut(key));
         if let Some(pod) = run.and_then(|run| run.pods.get_mut(&uid)) {
             pod.is_live = false;
         }
@@ -200,7 +200,7 @@ impl Runs {
         let mut merged = Vec::new();
         for outcome in outcomes {
             let uid = outcome.event_id.as_str().strip_prefix("pod-").map(Uid::of);
-            let run = uid.and_then(|uid| Some((uid, self.runs.get_mut(self.of_pod.get(&uid)?)?)));
+            let run = uid.and_then(|uid| Some((uid, self.by_key.get_mut(self.of_pod.get(&uid)?)?)));
             let Some((uid, run)) = run else {
                 merged.push(outcome);
                 continue;
@@ -212,7 +212,7 @@ impl Runs {
         }
         self.name_by_workloads(gangs, None);
         let now = self.now;
-        for (key, run) in self.runs.iter_mut().filter(|(_, run)| !run.is_reported) {
+        for (key, run) in self.by_key.iter_mut().filter(|(_, run)| !run.is_reported) {
             let Some(outcome) = &run.outcome else { continue };
             let may_go_on = || run.is_open(gangs) && now.is_none_or(|now| now < run.until());
             let is_over = run.pods.values().all(|pod| pod.has_outcome || !pod.is_live) && !may_go_on();
@@ -222,9 +222,9 @@ impl Runs {
             }
         }
         // A job may have any number of pods one after another.
-        self.runs.values_mut().for_each(|run| run.pods.retain(|_, pod| pod.is_live));
-        self.runs.retain(|_, run| run.has_pods() || run.is_open(gangs));
-        self.of_pod.retain(|uid, key| self.runs.get(key).is_some_and(|run| run.pods.contains_key(uid)));
+        self.by_key.values_mut().for_each(|run| run.pods.retain(|_, pod| pod.is_live));
+        self.by_key.retain(|_, run| run.has_pods() || run.is_open(gangs));
+        self.of_pod.retain(|uid, key| self.by_key.get(key).is_some_and(|run| run.pods.contains_key(uid)));
         merged
     }
 }

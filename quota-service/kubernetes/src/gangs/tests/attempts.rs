@@ -143,7 +143,9 @@ fn pods_of_a_job_set_are_one_run_whichever_of_its_objects_goes_first() {
             pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] = "w".into();
             pod
         });
-        pods.iter().for_each(|pod| tell(&mut view, "Pod", pod, at(10)));
+        for pod in &pods {
+            tell(&mut view, "Pod", pod, at(10));
+        }
         let name = if first == GangKind::JobSet { "set" } else { "w" };
         view.see_gangs(first, "team-a", name, Vec::new(), at(600));
         // Two are seen to go before the end of the one of which nothing more was seen.
@@ -152,7 +154,9 @@ fn pods_of_a_job_set_are_one_run_whichever_of_its_objects_goes_first() {
             pod["metadata"]["deletionTimestamp"] = at(600).to_string().into();
             pod
         };
-        pods[1..].iter().for_each(|pod| tell(&mut view, "Pod", &going(pod), at(600)));
+        for pod in &pods[1..] {
+            tell(&mut view, "Pod", &going(pod), at(600));
+        }
         for (seconds, pod) in (600..).zip(&pods) {
             let uid = Uid::of(pod["metadata"]["uid"].as_str().unwrap());
             view.see_no_pod(uid, &serde_json::from_value(going(pod)).unwrap(), at(seconds));
