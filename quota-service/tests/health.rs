@@ -236,6 +236,45 @@ fn a_log_that_is_cut_off_ends_the_service_and_its_database_stays_readable() {
     }
 }
 
+/// What the log of another database holds while that is open.
+fn log_of_another() -> Vec<u8> {
+    let folder = with_a_cluster();
+    let service = Service::start(folder.path());
+    for name in ["n3", "n4"] {
+        acknowledges_a_node(&service, name);
+    }
+    fs::read(folder.path().join("headroom.db-wal")).unwrap()
+}
+
+#[test]
+fn a_log_of_another_database_in_the_place_of_the_own_one_is_not_written_to_the_database() {
+    let other = log_of_another();
+    for (is_killed, code) in [(false, 5), (true, 3)] {
+        let folder = with_a_cluster();
+        let path = |name: &str| folder.path().join(name);
+        let mut service = Service::start(folder.path());
+        acknowledges_a_node(&service, "n1");
+        fs::rename(path("headroom.db-wal"), path("mine")).unwrap();
+        fs::write(path("new"), &other).unwrap();
+        fs::rename(path("new"), path("headroom.db-wal")).unwrap();
+        acknowledges_a_node(&service, "n2");
+        if is_killed {
+            drop(service);
+            let child = command(folder.path(), "").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            service = Service { child, address: String::new() };
+        }
+        let status = service.child.wait().unwrap();
+        let mut log = String::new();
+        service.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        let expected = if is_killed { "put that one back" } else { "headroom.db-wal-of-another-1" };
+        assert!(status.code() == Some(code) && log.contains(expected), "{status}: {log}");
+        if is_killed {
+            fs::rename(path("mine"), path("headroom.db-wal")).unwrap();
+        }
+        knows_nodes(&Service::start(folder.path()), &["n1", "n2"]);
+    }
+}
+
 #[test]
 fn a_file_that_is_replaced_is_served_without_the_log_of_the_one_before_or_refused() {
     for (is_killed, code) in [(false, 5), (true, 3)] {

@@ -19,7 +19,7 @@ pub const LONG_STATEMENT: Duration = Duration::from_mins(10);
 /// # Errors
 /// The URL is invalid, the database does not answer within 5 s or refuses access, its disk is full, or its schema is newer
 /// than this program or was edited; [`StoreError::OtherDatabase`], [`StoreError::OtherTables`],
-/// [`StoreError::Leftover`].
+/// [`StoreError::Leftover`], [`StoreError::OtherLog`].
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     connect_within(url, LONG_STATEMENT).await
 }
@@ -50,8 +50,8 @@ pub async fn connect_existing(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 /// Checks that a database is one of Headroom, without writing to it.
 ///
 /// # Errors
-/// [`StoreError::NoFile`], [`StoreError::NoDatabase`], [`StoreError::OtherDatabase`], [`StoreError::Leftover`]; the URL is
-/// invalid, or the database cannot be read.
+/// [`StoreError::NoFile`], [`StoreError::NoDatabase`], [`StoreError::OtherDatabase`], [`StoreError::Leftover`],
+/// [`StoreError::OtherLog`]; the URL is invalid, or the database cannot be read.
 pub async fn check_existing(url: &str) -> Result<(), StoreError> {
     check_leftovers(url).await?;
     let none = |place: String, reason| Err(StoreError::NoDatabase { place, reason });
@@ -80,10 +80,10 @@ pub async fn inspect(url: &str) -> Result<Inspected, StoreError> {
     }
 }
 
-/// Checks that no new SQLite file would be made beside the write-ahead log or journal of another one; opens nothing.
+/// Checks that no SQLite file would be made or opened beside the write-ahead log or journal of another one; opens nothing.
 ///
 /// # Errors
-/// [`StoreError::Leftover`], [`StoreError::BadUrl`].
+/// [`StoreError::Leftover`], [`StoreError::OtherLog`], [`StoreError::BadUrl`].
 pub async fn check_leftovers(url: &str) -> Result<(), StoreError> {
     match place(url)? {
         Place::Sqlite(path) => crate::sqlite::leftover::check(path).await,
@@ -105,7 +105,8 @@ pub fn sqlite_file(url: &str) -> Result<Option<&Path>, StoreError> {
 /// Copies an SQLite database, as of one instant, into a new file, while others use it.
 ///
 /// # Errors
-/// The URL is not one of SQLite, or the file exists already or cannot be written; [`StoreError::Leftover`].
+/// The URL is not one of SQLite, or the file exists already or cannot be written; [`StoreError::Leftover`],
+/// [`StoreError::OtherLog`].
 pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
     let Place::Sqlite(path) = place(url)? else {
         return Err(bad_url(url, "it is not an SQLite file".to_owned()));

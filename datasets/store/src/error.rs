@@ -87,6 +87,18 @@ pub enum StoreError {
         /// Path of the log or journal.
         beside: String,
     },
+    /// The write-ahead log that lies beside an SQLite database lacks what its own one held.
+    #[error(
+        "{log} is not the write-ahead log with which the database was last open, or was cut off: put that one back, or, to do without \
+         what it held, move {log} away; if you restored the database and this log together, move {index} away instead; nothing was \
+         changed"
+    )]
+    OtherLog {
+        /// Path of the log.
+        log: String,
+        /// Path of the index of the database's own log.
+        index: String,
+    },
     /// The SQLite file or its write-ahead log was deleted, emptied, cut off or replaced while it was open: a write now would be lost.
     #[error(
         "the database file {path} is not the one that was opened: {reason}; stop every program that uses it, {remedy}, \
@@ -98,7 +110,7 @@ pub enum StoreError {
         /// The cause.
         reason: String,
         /// The act between the stop and the new start.
-        remedy: &'static str,
+        remedy: String,
     },
     /// The schema of a Postgres database holds the tables of another program.
     #[error(
@@ -205,7 +217,14 @@ impl StoreError {
     #[must_use]
     pub const fn is_no_database(&self) -> bool {
         self.may_be_made()
-            || matches!(self, Self::OtherDatabase { .. } | Self::OtherTables { .. } | Self::Leftover { .. })
+            || matches!(self, Self::OtherDatabase { .. } | Self::OtherTables { .. })
+            || self.is_leftover()
+    }
+
+    /// Whether what lies beside an SQLite database, or beside its place, belongs to another file.
+    #[must_use]
+    pub const fn is_leftover(&self) -> bool {
+        matches!(self, Self::Leftover { .. } | Self::OtherLog { .. })
     }
 
     /// Whether a program that writes may make the database: its place is missing or empty.
@@ -309,6 +328,11 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
             Some(StoreError::Full { reason })
         }
         13 => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
+        // The index of the log, which cannot be made, grown or read into memory.
+        10 if matches!(code, 4_618 | 4_874 | 5_386) => {
+            let reason = format!("{reason}: no room for the file that ends in -shm, beside it; free space on its disk");
+            Some(StoreError::Full { reason })
+        }
         10 => Some(StoreError::Unavailable { reason }),
         26 => Some(StoreError::Corrupt {
             what: "the database file".to_owned(),
@@ -359,6 +383,7 @@ mod tests {
     fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
         for (code, remedy) in [
             ("13", "free space on its disk"),
+            ("4874", ": no room for the file that ends in -shm, beside it; free space on its disk"),
             ("8", "give this user the right to write to the file and its folder"),
             ("1032", "give this user the right to write to the file and its folder"),
         ] {

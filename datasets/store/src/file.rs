@@ -42,12 +42,13 @@ impl DatabaseFile {
         match path.metadata() {
             Ok(known) => {
                 let log = Log::of(&path);
+                log.note_owner(&known);
                 Ok(Self { path, device: known.dev(), inode: known.ino(), log })
             }
             Err(fault) if !is_missing(&fault) => Err(unreadable(&path, &fault)),
             Err(fault) => {
                 let (path, reason) = (path.display().to_string(), fault.to_string());
-                Err(StoreError::Lost { path, reason, remedy: FROM_BACKUP })
+                Err(StoreError::Lost { path, reason, remedy: FROM_BACKUP.to_owned() })
             }
         }
     }
@@ -68,6 +69,13 @@ impl DatabaseFile {
         self.check()?;
         let header = first_bytes(&self.path).map_err(|fault| self.lost(&format!("it cannot be read: {fault}")))?;
         if header == *HEADER { Ok(()) } else { Err(self.lost("its header is not that of an SQLite database")) }
+    }
+
+    /// Notes it beside itself, with its log, where the note is missing. Another program that closes the file takes the note away.
+    pub fn note(&self) {
+        if let Some(known) = self.path.metadata().ok().filter(|known| self.compare(known).is_ok()) {
+            self.log.note_owner(&known);
+        }
     }
 
     /// Its write-ahead log.
@@ -98,7 +106,7 @@ impl DatabaseFile {
 
     fn lost(&self, reason: &str) -> StoreError {
         let (path, reason) = (self.path.display().to_string(), reason.to_owned());
-        StoreError::Lost { path, reason, remedy: FROM_BACKUP }
+        StoreError::Lost { path, reason, remedy: FROM_BACKUP.to_owned() }
     }
 }
 

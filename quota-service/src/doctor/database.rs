@@ -25,6 +25,7 @@ pub fn fix(fault: &StoreError) -> &'static str {
             "start quota-service or run datasets ingest to create it, set database, or run this in the folder of the file"
         }
         StoreError::Leftover { .. } => "put the database file back beside its log, or move the log away",
+        StoreError::OtherLog { .. } => "put the log of the database back, or move the other one away",
         StoreError::Denied { .. } => "correct database (DATABASE_URL), or grant the rights to this user",
         StoreError::Tls { .. } => "correct sslmode, sslrootcert and the host in database (DATABASE_URL)",
         StoreError::Corrupt { .. } => "quota-service database restore FILE, into a new database",

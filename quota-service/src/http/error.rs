@@ -384,6 +384,7 @@ impl ApiError {
             | StoreError::OtherDatabase { .. }
             | StoreError::OtherTables { .. }
             | StoreError::Leftover { .. }
+            | StoreError::OtherLog { .. }
             | StoreError::Denied { .. }
             | StoreError::Tls { .. }
             | StoreError::Schema { .. }

@@ -3,17 +3,17 @@
 use super::{BUSY_PAUSE, BUSY_WITHIN};
 use crate::StoreError;
 use crate::file::beside;
-use crate::log_owner;
+use crate::log_owner::{self, Checked};
 use std::path::Path;
 use std::time::Instant;
 
 /// Refuses a place where a write-ahead log or a journal with content lies beside no file, or beside an empty one: the file that
 /// it belongs to was moved away, and SQLite would delete what lies there as soon as a new one is made. Refuses a log that was
-/// written beside another file, too: SQLite would write it to this one. Waits, at most 5 s, for another program that makes the
-/// database at this moment.
+/// written beside another file, too, and one that lacks what the own log of the database held: SQLite would write it to this one. Waits,
+/// at most 5 s, for another program that makes the database at this moment.
 ///
 /// # Errors
-/// [`StoreError::Leftover`].
+/// [`StoreError::Leftover`], [`StoreError::OtherLog`].
 pub(crate) async fn check(path: &str) -> Result<(), StoreError> {
     let deadline = Instant::now() + BUSY_WITHIN;
     loop {
@@ -23,8 +23,12 @@ pub(crate) async fn check(path: &str) -> Result<(), StoreError> {
         let (Some((suffix, place)), file) = (leftover, size(Path::new(path))) else { return Ok(()) };
         let fault = |file| StoreError::Leftover { path: path.to_owned(), file, beside: place.display().to_string() };
         if file > Some(0) {
-            let is_other = suffix == "-wal" && log_owner::is_of_another_file(Path::new(path));
-            return if is_other { Err(fault("is another one than before")) } else { Ok(()) };
+            return match log_owner::check(Path::new(path)) {
+                _ if suffix != "-wal" => Ok(()),
+                Checked::OtherFile => Err(fault("is another one than before")),
+                Checked::OtherLog => Err(other_log(Path::new(path))),
+                Checked::Fits => Ok(()),
+            };
         }
         let is_being_made = suffix == "-journal" && file.is_some();
         if !is_being_made || Instant::now() >= deadline {
@@ -32,6 +36,11 @@ pub(crate) async fn check(path: &str) -> Result<(), StoreError> {
         }
         tokio::time::sleep(BUSY_PAUSE).await;
     }
+}
+
+fn other_log(database: &Path) -> StoreError {
+    let [log, index] = ["-wal", "-shm"].map(|suffix| beside(database, suffix).display().to_string());
+    StoreError::OtherLog { log, index }
 }
 
 /// Bytes of a file; `None` where there is none.

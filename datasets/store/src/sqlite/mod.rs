@@ -18,7 +18,6 @@ pub(crate) mod wal_index;
 
 use self::opened::Opened;
 use crate::file::DatabaseFile;
-use crate::log::Loss;
 use crate::migrations;
 use crate::transaction::Transaction;
 use crate::{AuditRecord, Backend, Lease, Store, StoreError};
@@ -119,16 +118,17 @@ impl SqliteStore {
         self.check_file().await?;
         let transaction = self.begin_unproved().await?;
         let Some(opened) = self.file.as_deref() else { return Ok(transaction) };
-        let log = opened.file.log();
-        match log.check() {
-            Ok(()) => return Ok(transaction),
+        match opened.file.log().check() {
+            Ok(()) => {
+                opened.file.note();
+                return Ok(transaction);
+            }
             Err(StoreError::Lost { .. }) => {}
             Err(fault) => return Err(fault),
         }
         // Its connection goes back to the pool, and has the log open that was taken away.
         drop(transaction);
-        let is_saved = log.has_no_successor() && opened.save_log().await;
-        Err(log.lose(if is_saved { Loss::Saved } else { Loss::Away }))
+        Err(opened.lose_log().await)
     }
 
     /// Does nothing: all writes are those of the one connection that proves them.
@@ -146,9 +146,9 @@ impl SqliteStore {
         let transaction = Transaction::begin(self.writer()?, "BEGIN IMMEDIATE").await?;
         let Some(opened) = self.file.clone() else { return Ok(transaction) };
         // It may have waited.
-        opened.check_length()?;
+        opened.check_commit()?;
         // A commit may be followed by a checkpoint.
-        Ok(transaction.checked(Box::new(move || opened.check_length())))
+        Ok(transaction.checked(Box::new(move || opened.check_commit())))
     }
 
     /// Begins reads that see the database at one instant.

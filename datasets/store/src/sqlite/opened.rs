@@ -4,6 +4,7 @@ use super::SAVES_WITHIN;
 use crate::StoreError;
 use crate::file::DatabaseFile;
 use crate::log::Loss;
+use crate::proofs::PROVE;
 use sqlx::sqlite::SqlitePool;
 use std::mem;
 
@@ -36,17 +37,56 @@ impl Opened {
         if self.file.log().is_cut() { Err(self.abandon()) } else { Ok(()) }
     }
 
-    /// Writes what the open log holds to the file that was opened. Returns whether all of it is there.
-    pub async fn save_log(&self) -> bool {
-        let saving = sqlx::query_as::<_, (i64, i64, i64)>("PRAGMA wal_checkpoint(FULL)").fetch_one(&self.writer);
-        let saved = tokio::time::timeout(SAVES_WITHIN, saving).await;
-        matches!(saved, Ok(Ok((0, pages, saved))) if pages == saved)
+    /// Checks that no check has found the log lost, and that it is as long as what was written to it.
+    pub fn check_commit(&self) -> Result<(), StoreError> {
+        self.file.log().check_noted()?;
+        self.check_length()
+    }
+
+    /// Where the log is not at its place any more: writes what it held to the file that was opened, and moves another one out of its
+    /// place. The connections stay open until the process ends: one that was opened meanwhile has the other log.
+    pub async fn lose_log(&self) -> StoreError {
+        let log = self.file.log();
+        self.keep_open();
+        let is_replaced = log.is_replaced();
+        // No commit follows what is saved now.
+        let lost = log.lose(if is_replaced { Loss::Replaced } else { Loss::Away });
+        match tokio::time::timeout(SAVES_WITHIN, self.save_log()).await {
+            Ok(Ok(true)) if is_replaced => {
+                // Beside another database it belongs to that one.
+                let moved = if self.file.is_replaced() { None } else { log.move_other_aside() };
+                log.lose(Loss::ReplacedSaved(moved))
+            }
+            Ok(Ok(true)) => log.lose(Loss::Saved),
+            _ => lost,
+        }
+    }
+
+    /// Writes what the log that was opened holds to the file that was opened. Returns whether all of it is there.
+    async fn save_log(&self) -> Result<bool, sqlx::Error> {
+        let mut connection = self.writer.acquire().await?;
+        sqlx::query("PRAGMA wal_autocheckpoint = 0").execute(&mut *connection).await?;
+        // Of a connection that was opened meanwhile this is in the other log, and the one that was opened lacks it.
+        sqlx::query(PROVE).execute(&mut *connection).await?;
+        if !self.file.log().is_whole() {
+            return Ok(false);
+        }
+        let saving = sqlx::query_as::<_, (i64, i64, i64)>("PRAGMA wal_checkpoint(FULL)");
+        let (is_busy, pages, saved) = saving.fetch_one(&mut *connection).await?;
+        Ok(is_busy == 0 && pages == saved)
     }
 
     /// Where another file took the place of the one that was opened: writes what the log holds to the latter, and empties the log.
-    /// SQLite would write it to the new file. Where that fails, the next start refuses the log.
+    /// SQLite would write it to the new file. Where that fails, the next start refuses the log. Where another log took the place of the
+    /// open one: as [`lose_log`](Self::lose_log).
     pub async fn leave_log(&self) {
-        if self.file.is_replaced() && self.file.log().is_in_place() && self.check_length().is_ok() {
+        if self.file.log().is_replaced() {
+            // The last connection that closes would take the other one away.
+            let fault = self.lose_log().await;
+            if !self.file.is_replaced() {
+                tracing::error!(%fault, "the write-ahead log was replaced");
+            }
+        } else if self.file.is_replaced() && self.file.log().is_in_place() && self.check_length().is_ok() {
             // It empties the log only if all of it is saved, by way of the open file.
             let leaving = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.writer);
             // The fault that is reported is that of the file.
@@ -58,7 +98,7 @@ impl Opened {
     /// Closes the connections, unless the last one would write zeros to the database, or to a file that has lost its beginning.
     pub async fn close(&self) {
         self.leave_log().await;
-        if self.check_length().is_err() || self.file.log().was_cut() {
+        if self.check_commit().is_err() {
             return;
         }
         if self.file.is_overwritten() {
