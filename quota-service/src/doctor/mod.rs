@@ -69,7 +69,8 @@ async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, 
         Ok(inspected) => inspected,
         Err(fault) => {
             checks.push(database::unreachable(entries, &fault));
-            return (Report::of(checks), Exit::Unavailable);
+            let exit = if fault.is_leftover() { Exit::DataInvalid } else { Exit::Unavailable };
+            return (Report::of(checks), exit);
         }
     };
     checks.extend(database::of(&inspected, entries));
