@@ -236,7 +236,7 @@ fn a_log_that_is_cut_off_ends_the_service_and_its_database_stays_readable() {
     }
 }
 
-/// What the log of another database holds while that is open.
+/// Bytes of the log of another database while that is open.
 fn log_of_another() -> Vec<u8> {
     let folder = with_a_cluster();
     let service = Service::start(folder.path());

@@ -110,8 +110,8 @@ fn a_log_without_its_file_is_refused_by_every_command_and_stays_as_it_is() {
         std::fs::write(path("usage.csv"), USAGE).unwrap();
         std::fs::write(path("headroom.db-wal"), "frames").unwrap();
         let ran = run(line, folder.path());
-        let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(ran.code == 3 && said.contains("headroom.db-wal lies there"), "{line}: {ran:?}");
+        let output = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(ran.code == 3 && output.contains("headroom.db-wal lies there"), "{line}: {ran:?}");
         assert_eq!(files(folder.path()), ["headroom.db-wal", "usage.csv"], "{line}");
         assert_eq!(std::fs::read(path("headroom.db-wal")).unwrap(), b"frames", "{line}");
     }

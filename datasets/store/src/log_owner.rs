@@ -15,7 +15,7 @@ const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// Longest note, in bytes.
 const NOTE_BYTES: u64 = 4_096;
 
-/// What lies beside a database, compared with the note.
+/// The files of a database, compared with the note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checked {
     /// Nothing speaks against it.
@@ -46,7 +46,7 @@ pub(crate) fn note(database: &Path, file: &Metadata, log: &Metadata) -> io::Resu
     }
     // One of another user can be taken away, and not be written to.
     let _ = fs::remove_file(place(database));
-    // What is there nevertheless is no file, or one that another program has just written.
+    // A folder may be there nevertheless, or a file that another program has just written.
     match File::options().write(true).create_new(true).open(place(database)) {
         Ok(mut place) => place.write_all(note.as_bytes()),
         Err(_) if read(database).is_some() => Ok(()),

@@ -393,8 +393,7 @@ impl ApiError {
             | StoreError::Unexpected(_) => {
                 tracing::error!(%fault, "a request failed");
                 // The details are for the operator: they may hold names and paths that no client should read.
-                let detail = "see the log of the service".to_owned();
-                Self::plain(500, "internal", "The service failed", detail)
+                Self::plain(500, "internal", "The service failed", "see the log of the service".to_owned())
             }
         }
     }
