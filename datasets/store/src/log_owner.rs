@@ -37,10 +37,8 @@ pub(crate) fn place(database: &Path) -> PathBuf {
 /// # Errors
 /// The note cannot be written.
 pub(crate) fn note(database: &Path, file: &Metadata, log: &Metadata) -> io::Result<()> {
-    let mut note = format!("{}{}", line("file", file), line("log", log));
-    if let (Some(boot), Some(index)) = (boot(), index_line(database)) {
-        note += &format!("{index}{boot}");
-    }
+    let of_index = boot().zip(index_line(database)).map(|(boot, index)| format!("{index}{boot}"));
+    let note = format!("{}{}{}", line("file", file), line("log", log), of_index.unwrap_or_default());
     if read(database).as_ref() == Some(&note) {
         return Ok(());
     }

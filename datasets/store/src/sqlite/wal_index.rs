@@ -110,8 +110,8 @@ impl IndexHeader {
 
 /// Two numbers of four bytes.
 fn words(bytes: [u8; 8], of: impl Fn([u8; 4]) -> u32) -> [u32; 2] {
-    let [a, b, c, d, e, f, g, h] = bytes;
-    [of([a, b, c, d]), of([e, f, g, h])]
+    let (both, _) = bytes.as_chunks::<4>();
+    [of(both[0]), of(both[1])]
 }
 
 #[cfg(test)]
