@@ -330,7 +330,7 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
         13 => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
         // The index of the log, which cannot be made, grown or read into memory.
         10 if matches!(code, 4_618 | 4_874 | 5_386) => {
-            let reason = format!("{reason}: no room for the file that ends in -shm, beside it; free space on its disk");
+            let reason = format!("{reason}; free space on its disk, which has no room for the file that ends in -shm");
             Some(StoreError::Full { reason })
         }
         10 => Some(StoreError::Unavailable { reason }),
@@ -383,7 +383,7 @@ mod tests {
     fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
         for (code, remedy) in [
             ("13", "free space on its disk"),
-            ("4874", ": no room for the file that ends in -shm, beside it; free space on its disk"),
+            ("4874", "free space on its disk, which has no room for the file that ends in -shm"),
             ("8", "give this user the right to write to the file and its folder"),
             ("1032", "give this user the right to write to the file and its folder"),
         ] {
