@@ -78,7 +78,7 @@ pub const fn stored_numbers(experts: usize) -> usize {
 }
 
 /// Of what is there; the weights sum to 1 over it.
-pub(crate) fn weighted_mean<const K: usize>(weights: &[f64; K], of: &[Option<f64>; K]) -> f64 {
+fn weighted_mean<const K: usize>(weights: &[f64; K], of: &[Option<f64>; K]) -> f64 {
     weights.iter().zip(of).filter_map(|(weight, one)| Some(weight * (*one)?)).sum()
 }
 

@@ -96,6 +96,18 @@ async fn a_file_that_takes_the_place_of_an_open_one_does_not_get_its_log() {
     }
 }
 
+/// The fault of each way to open a database that none of them may open.
+async fn faults_of_opening(database: &str, folder: &Path) -> [StoreError; 5] {
+    let faults = [
+        store::connect(database).await.err(),
+        store::connect_existing(database).await.err(),
+        store::check_existing(database).await.err(),
+        store::inspect(database).await.err(),
+        store::copy_sqlite(database, folder.join("copy.db").to_str().unwrap()).await.err(),
+    ];
+    faults.map(|fault| fault.expect("it is refused"))
+}
+
 #[tokio::test]
 async fn a_log_that_was_written_beside_another_file_is_refused_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,14 +115,7 @@ async fn a_log_that_was_written_beside_another_file_is_refused_and_stays_as_it_i
     let (_store, file) = replaced(folder.path()).await;
     let contents = || ["", "-wal"].map(|suffix| fs::read(beside(&file, suffix)).unwrap());
     let (before, database) = (contents(), url(&file));
-    let faults = [
-        store::connect(&database).await.err(),
-        store::connect_existing(&database).await.err(),
-        store::check_existing(&database).await.err(),
-        store::inspect(&database).await.err(),
-        store::copy_sqlite(&database, folder.path().join("copy.db").to_str().unwrap()).await.err(),
-    ];
-    for fault in faults.map(Option::unwrap) {
+    for fault in faults_of_opening(&database, folder.path()).await {
         assert!(matches!(fault, StoreError::Leftover { .. }), "{fault}");
         assert!(fault.to_string().contains("is another one than before, and"), "{fault}");
     }
@@ -223,7 +228,7 @@ fn replaces(log: &Path, other: &[u8]) {
 }
 
 #[tokio::test]
-async fn what_takes_the_place_of_an_open_log_is_moved_aside_and_what_was_open_is_saved() {
+async fn a_file_in_the_place_of_the_open_log_is_moved_aside_and_the_log_is_saved() {
     for is_proved in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let ([store, _other], file, other) = beside_another(folder.path()).await;
@@ -273,14 +278,7 @@ async fn refuses_after(put: impl FnOnce(&Path, &[u8], &[u8]), is_kept: bool) {
     put(&log, &before, &other);
     let contents = || ["", "-wal", "-shm"].map(|suffix| fs::read(beside(&file, suffix)).unwrap());
     let (before, database) = (contents(), url(&file));
-    let faults = [
-        store::connect(&database).await.err(),
-        store::connect_existing(&database).await.err(),
-        store::check_existing(&database).await.err(),
-        store::inspect(&database).await.err(),
-        store::copy_sqlite(&database, folder.path().join("copy.db").to_str().unwrap()).await.err(),
-    ];
-    for fault in faults.map(Option::unwrap) {
+    for fault in faults_of_opening(&database, folder.path()).await {
         assert!(matches!(fault, StoreError::OtherLog { .. }) && fault.is_no_database(), "{fault}");
     }
     assert!(contents() == before, "it stays as it is");
