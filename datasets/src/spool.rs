@@ -54,10 +54,10 @@ pub struct Conflict {
     pub series: SeriesId,
     /// Hour of both.
     pub hour: HourStart,
-    /// Place and amount of the first one.
-    pub first: (RowPlace, MilliGpus),
-    /// Place and amount of the second one.
-    pub second: (RowPlace, MilliGpus),
+    /// Place and demand of the first one.
+    pub first: (RowPlace, HourDemand),
+    /// Place and demand of the second one.
+    pub second: (RowPlace, HourDemand),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -184,17 +184,14 @@ impl Spool {
         let first = CELL_WORDS * (row.hour as usize % BLOCK_HOURS);
         let cell = &mut cells[first..first + CELL_WORDS];
         if let Some(known) = demand_of(cell)? {
-            match known.joined(row.demand) {
-                Ok(both) => {
-                    self.equal_duplicates += 1;
-                    put_demand(both, cell);
-                }
-                Err([one, other]) => {
-                    let of_cell = RowPlace::unpacked(u64::from_le_bytes(cell[CELL_WORDS - 1]));
-                    let (series, hour) = (self.ids[row.series as usize].clone(), hour_of(row.hour));
-                    let (first, second) = ((of_cell, one), (RowPlace::unpacked(row.place), other));
-                    self.conflicts.push(Conflict { series, hour, first, second });
-                }
+            if let Some(both) = known.joined(row.demand) {
+                self.equal_duplicates += 1;
+                put_demand(both, cell);
+            } else {
+                let of_cell = RowPlace::unpacked(u64::from_le_bytes(cell[CELL_WORDS - 1]));
+                let (series, hour) = (self.ids[row.series as usize].clone(), hour_of(row.hour));
+                let (first, second) = ((of_cell, known), (RowPlace::unpacked(row.place), row.demand));
+                self.conflicts.push(Conflict { series, hour, first, second });
             }
         } else {
             put_demand(row.demand, cell);

@@ -32,17 +32,14 @@ impl Ledger {
             Entry::Occupied(place) => {
                 let &(index, first_row) = place.get();
                 let known = &mut self.rows[index];
-                match known.hour_demand().joined(row.hour_demand()) {
-                    Ok(both) => {
-                        self.equal_duplicates += 1;
-                        known.at_end = both.at_end;
-                        Ok(())
-                    }
-                    Err([first, second]) => {
-                        let UsageRow { series, hour, .. } = row;
-                        Err(RowFault::Conflict { series: Box::new(series), hour, first_row, first, second })
-                    }
-                }
+                let Some(both) = known.hour_demand().joined(row.hour_demand()) else {
+                    let both = Box::new([known.hour_demand(), row.hour_demand()]);
+                    let UsageRow { series, hour, .. } = row;
+                    return Err(RowFault::Conflict { series: Box::new(series), hour, first_row, both });
+                };
+                self.equal_duplicates += 1;
+                known.at_end = both.at_end;
+                Ok(())
             }
         }
     }

@@ -48,7 +48,9 @@ use crate::spool::Conflict;
 use crate::sweep::SweepError;
 use crate::time::TimeError;
 use std::path::PathBuf;
-use vocab::{AmountError, CapacityRow, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError, UsageRow};
+use vocab::{
+    AmountError, CapacityRow, HourDemand, HourError, HourStart, MilliGpus, NameError, SeriesId, TaskError, UsageRow,
+};
 
 /// Content of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -144,19 +146,18 @@ pub enum RowFault {
     NotRising { text: String },
     #[error(transparent)]
     Day(#[from] DayFault),
-    #[error("{series} has {second} GPUs for {hour} here and {first} GPUs at row {first_row}: keep one of them")]
-    Conflict { series: Box<SeriesId>, hour: HourStart, first_row: u64, first: MilliGpus, second: MilliGpus },
+    #[error("{series} has {} for {hour} here and {} at row {first_row}: keep one of them", both[1], both[0])]
+    Conflict { series: Box<SeriesId>, hour: HourStart, first_row: u64, both: Box<[HourDemand; 2]> },
     #[error(
-        "{series} has {second} GPUs for {hour} here and {first} GPUs in {}, row {first_row}: keep one of them",
-        first_file.display()
+        "{series} has {} for {hour} here and {} in {}, row {first_row}: keep one of them",
+        both[1], both[0], first_file.display()
     )]
     ConflictOfFiles {
         series: Box<SeriesId>,
         hour: HourStart,
         first_file: PathBuf,
         first_row: u64,
-        first: MilliGpus,
-        second: MilliGpus,
+        both: Box<[HourDemand; 2]>,
     },
 }
 
@@ -166,12 +167,12 @@ impl RowFault {
     pub fn conflict(conflict: &Conflict, files: &[PathBuf]) -> Self {
         let Conflict { series, hour, first: (first_place, first), second: (place, second) } = conflict;
         let (series, hour) = (Box::new(series.clone()), *hour);
-        let (first_row, first, second) = (first_place.row, *first, *second);
+        let (first_row, both) = (first_place.row, Box::new([*first, *second]));
         if first_place.file == place.file {
-            return Self::Conflict { series, hour, first_row, first, second };
+            return Self::Conflict { series, hour, first_row, both };
         }
         let first_file = files.get(first_place.file as usize).cloned().unwrap_or_default();
-        Self::ConflictOfFiles { series, hour, first_file, first_row, first, second }
+        Self::ConflictOfFiles { series, hour, first_file, first_row, both }
     }
 }
 

@@ -64,7 +64,7 @@ fn the_end_of_an_hour_may_stand_in_a_column_of_its_own() {
         "usage.csv, row 2: column demand_at_end_gpus: 4.001 GPUs is above the peak of the hour, 4.000: leave it empty where it is not known"
     );
     let other = of("2020-05-01T00:00:00Z,earth,V100,vc1,4,1\n2020-05-01T00:00:00Z,earth,V100,vc1,4,2\n").unwrap_err();
-    assert!(other.contains("2.000 GPUs for 2020-05-01T00:00:00Z here and 1.000 GPUs at row 2"), "{other}");
+    assert!(other.contains("has 4.000 GPUs with 2.000 at the end for 2020-05-01T00:00:00Z here and 4.000 GPUs with 1.000 at the end at row 2"), "{other}");
 }
 
 #[test]

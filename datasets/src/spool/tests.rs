@@ -71,7 +71,7 @@ fn repeated_rows_are_counted_and_contradictions_are_named_with_both_places() {
     for waiting in [1, 2, 100] {
         let spooled = spooled(&rows, waiting);
         assert_eq!(spooled.equal_duplicates(), 1);
-        let at = |row: u64, milli: u64| (RowPlace { file: 3, row }, gpus(milli));
+        let at = |row: u64, milli: u64| (RowPlace { file: 3, row }, demand(milli));
         let conflict = Conflict { series: series("a:V100:x"), hour: hour(1), first: at(0, 500), second: at(3, 700) };
         assert_eq!(spooled.conflicts(), [conflict]);
         let spans: Vec<_> = spooled.series().map(|one| (one.rows, one.span)).collect();
@@ -93,8 +93,8 @@ fn an_equal_row_may_know_the_end_of_the_hour_and_another_end_is_a_contradiction(
     spooled.each_series(|_| true, &mut |_, _, demand| kept.push(demand)).unwrap();
     assert_eq!(kept, [HourDemand { peak: gpus(5), at_end: Some(gpus(2)) }]);
     assert_eq!(spooled.equal_duplicates(), 2);
-    let both = spooled.conflicts().iter().map(|one| (one.first.1, one.second.1)).collect::<Vec<_>>();
-    assert_eq!(both, [(gpus(2), gpus(3))]);
+    let both = spooled.conflicts().iter().map(|one| (one.first.1.at_end, one.second.1.at_end)).collect::<Vec<_>>();
+    assert_eq!(both, [(Some(gpus(2)), Some(gpus(3)))]);
 }
 
 #[test]

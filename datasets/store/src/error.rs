@@ -3,7 +3,7 @@
 use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
-use vocab::{HourStart, MilliGpus};
+use vocab::{HourDemand, HourStart};
 
 /// A failed operation of the store. Unless a variant states otherwise, nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -170,16 +170,16 @@ pub enum StoreError {
         reason: String,
     },
     /// One append holds two values for the same series, or pool, and hour.
-    #[error("{what} at {hour}: one append holds both {first} and {second} GPUs; keep one of them")]
+    #[error("{what} at {hour}: one append holds both {first} and {second}; keep one of them")]
     Contradiction {
         /// The series or pool.
         what: String,
         /// The hour.
         hour: HourStart,
         /// The value of the first row.
-        first: MilliGpus,
+        first: HourDemand,
         /// The value of a later row.
-        second: MilliGpus,
+        second: HourDemand,
     },
     /// The rows of an append cannot be read.
     #[error("the rows to append cannot be read: {reason}")]

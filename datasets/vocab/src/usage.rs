@@ -1,4 +1,5 @@
 use crate::{HourStart, MilliGpus, SeriesId};
+use std::fmt;
 
 /// The demand of one series in one hour: HP GPUs running + pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,17 +50,20 @@ impl HourDemand {
         self.at_end.map_or(0.0, |at_end| (self.peak.as_gpus() - at_end.as_gpus()).max(0.0))
     }
 
-    /// Two statements of one hour together: the same peak, and the end that one of them knows.
-    ///
-    /// # Errors
-    /// They contradict each other: the two amounts.
-    pub fn joined(self, other: Self) -> Result<Self, [MilliGpus; 2]> {
-        if self.peak != other.peak {
-            return Err([self.peak, other.peak]);
-        }
-        match (self.at_end, other.at_end) {
-            (Some(one), Some(other)) if one != other => Err([one, other]),
-            (one, other) => Ok(Self { at_end: one.or(other), ..self }),
+    /// Two statements of one hour together: the same peak, and the end that one of them knows. `None` where they contradict each other.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Option<Self> {
+        let both = Self { at_end: self.at_end.or(other.at_end), ..self };
+        let agree = self.peak == other.peak && other.at_end.is_none_or(|at_end| both.at_end == Some(at_end));
+        agree.then_some(both)
+    }
+}
+
+impl fmt::Display for HourDemand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at_end {
+            Some(at_end) => write!(f, "{} GPUs with {at_end} at the end", self.peak),
+            None => write!(f, "{} GPUs", self.peak),
         }
     }
 }
@@ -80,10 +84,9 @@ mod tests {
 
     #[test]
     fn statements_of_one_hour_join_or_contradict_each_other() {
-        assert_eq!(demand(9, None).joined(demand(9, Some(4))), Ok(demand(9, Some(4))));
-        assert_eq!(demand(9, Some(4)).joined(demand(9, None)), Ok(demand(9, Some(4))));
-        let gpus = MilliGpus::from_gpus;
-        assert_eq!(demand(9, Some(4)).joined(demand(8, None)), Err([gpus(9), gpus(8)]));
-        assert_eq!(demand(9, Some(4)).joined(demand(9, Some(3))), Err([gpus(4), gpus(3)]));
+        assert_eq!(demand(9, None).joined(demand(9, Some(4))), Some(demand(9, Some(4))));
+        assert_eq!(demand(9, Some(4)).joined(demand(9, None)), Some(demand(9, Some(4))));
+        assert_eq!(demand(9, Some(4)).joined(demand(8, None)), None);
+        assert_eq!(demand(9, Some(4)).joined(demand(9, Some(3))), None);
     }
 }

@@ -1,8 +1,7 @@
 use crate::fault::{FieldFault, Place};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use utoipa::ToSchema;
-use vocab::{ClusterName, GpuModel, HourDemand, Organization, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, GpuModel, Organization, PoolId, SeriesId, UsageRow};
 
 /// The demand of one organization in one hour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -55,13 +54,12 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
                 Ok(row) => match seen.insert((row.series.clone(), row.hour), (index, row.hour_demand())) {
                     None => rows.push(row),
                     Some((_, earlier)) if earlier == row.hour_demand() => {}
-                    Some((_, earlier)) if earlier.joined(row.hour_demand()).is_ok() => rows.push(row),
+                    Some((_, earlier)) if earlier.joined(row.hour_demand()).is_some() => rows.push(row),
                     Some((first, earlier)) => faults.push(FieldFault::new(
                         format!("/rows/{index}/demand_gpus"),
                         format!(
                             "{} for the same hour as row {first}, which has {earlier}: keep one of them",
-                            Stated(row.hour_demand()),
-                            earlier = Stated(earlier),
+                            row.hour_demand(),
                         ),
                     )),
                 },
@@ -69,18 +67,6 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
             }
         }
         if faults.is_empty() { Ok(rows) } else { Err(faults) }
-    }
-}
-
-/// Demand of an hour, as a fault names it.
-struct Stated(HourDemand);
-
-impl fmt::Display for Stated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.at_end {
-            Some(at_end) => write!(f, "{} with {at_end} at the end", self.0.peak),
-            None => write!(f, "{}", self.0.peak),
-        }
     }
 }
 
@@ -136,7 +122,7 @@ mod tests {
                 "/rows/1/hour: 2020-05-18T00:30:00Z is not the start of an hour",
                 "/rows/2/demand_gpus: -1 GPUs is negative",
                 "/rows/3/hour: invalid time \"yesterday\": write RFC 3339 such as 2024-03-01T00:00:00Z",
-                "/rows/4/demand_gpus: 2.000 for the same hour as row 0, which has 1.000: keep one of them",
+                "/rows/4/demand_gpus: 2.000 GPUs for the same hour as row 0, which has 1.000 GPUs: keep one of them",
                 "/rows/5/demand_gpus: 9.99999999e8 GPUs exceeds the limit of 10000000 GPUs: write GPUs, not thousandths or bytes",
                 "/rows/6/hour: 2020-05-18T03:00:00.999Z has a fraction of a second: write a whole one, such as 2024-03-01T00:00:00Z",
                 "/rows/7/hour: 2026-12-31T23:59:60Z is a leap second: write the start of an hour, such as 2024-03-01T00:00:00Z",
@@ -191,7 +177,7 @@ mod tests {
         assert_eq!(
             faults,
             [
-                "/rows/1/demand_gpus: 4.000 with 2.000 at the end for the same hour as row 0, which has 4.000 with 1.000 at the end: keep one of them"
+                "/rows/1/demand_gpus: 4.000 GPUs with 2.000 at the end for the same hour as row 0, which has 4.000 GPUs with 1.000 at the end: keep one of them"
             ]
         );
     }

@@ -5,7 +5,7 @@ use crate::StoreError;
 use crate::stored::Span;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
-use vocab::{CapacityRow, ClusterName, HourDemand, HourStart, MilliGpus, SeriesId, UsageRow};
+use vocab::{CapacityRow, ClusterName, HourDemand, HourStart, SeriesId, UsageRow};
 
 /// The rows of one cluster.
 #[derive(Debug, Default)]
@@ -75,11 +75,13 @@ pub(crate) fn by_cluster<'a>(
     for batch in batches.values_mut() {
         let Batch { series, rows, capacity, repeated } = batch;
         rows.sort_unstable_by_key(|row| (row.hour, row.series));
-        repeated.usage =
-            joined(rows).map_err(|(row, both)| contradiction(series[row.series as usize], row.hour, both))?;
+        repeated.usage = joined(rows)
+            .map_err(|(row, other)| contradiction(series[row.series as usize], row.hour, [row.demand, other]))?;
         capacity.sort_unstable_by(|a, b| (&a.pool, a.from).cmp(&(&b.pool, b.from)));
-        repeated.capacity =
-            without_repeats(capacity).map_err(|(a, b)| contradiction(&a.pool, a.from, [a.capacity, b.capacity]))?;
+        repeated.capacity = without_repeats(capacity).map_err(|rows: (&CapacityRow, _)| {
+            let of = |row: &CapacityRow| HourDemand::of_peak(row.capacity);
+            contradiction(&rows.0.pool, rows.0.from, [of(rows.0), of(rows.1)])
+        })?;
     }
     Ok(batches)
 }
@@ -134,20 +136,20 @@ fn interned(rows: &[UsageRow]) -> (Vec<&SeriesId>, Vec<u32>) {
 }
 
 /// Keeps one row of each group of rows of one series and hour, which are neighbours, with what they know together. Returns the number of
-/// removed rows, or the first row that is contradicted, and the two amounts.
-fn joined(rows: &mut Vec<Row>) -> Result<usize, (Row, [MilliGpus; 2])> {
+/// removed rows, or the first row that is contradicted, and what contradicts it.
+fn joined(rows: &mut Vec<Row>) -> Result<usize, (Row, HourDemand)> {
     let before = rows.len();
     let mut contradicted = None;
     rows.dedup_by(|row, kept| {
         let same = (row.hour, row.series) == (kept.hour, kept.series);
         match kept.demand.joined(row.demand) {
             _ if !same => false,
-            Ok(both) => {
+            Some(both) => {
                 kept.demand = both;
                 true
             }
-            Err(both) => {
-                contradicted.get_or_insert((*kept, both));
+            None => {
+                contradicted.get_or_insert((*kept, row.demand));
                 true
             }
         }
@@ -168,7 +170,7 @@ fn without_repeats<'a>(rows: &mut Vec<&'a CapacityRow>) -> Result<usize, (&'a Ca
     Ok(before - rows.len())
 }
 
-fn contradiction(what: &impl Display, hour: HourStart, values: [MilliGpus; 2]) -> StoreError {
+fn contradiction(what: &impl Display, hour: HourStart, values: [HourDemand; 2]) -> StoreError {
     let [first, second] = values;
     StoreError::Contradiction { what: what.to_string(), hour, first, second }
 }
@@ -176,7 +178,7 @@ fn contradiction(what: &impl Display, hour: HourStart, values: [MilliGpus; 2]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vocab::{Organization, PoolId};
+    use vocab::{MilliGpus, Organization, PoolId};
 
     /// Lines of `CLUSTER:MODEL:ORGANIZATION HOUR GPUS`.
     fn rows(text: &str) -> Vec<UsageRow> {
@@ -225,7 +227,7 @@ mod tests {
         let fault = by_cluster(&contradicting, &[]).unwrap_err().to_string();
         assert_eq!(
             fault,
-            "a:V100:x at 1970-01-01T01:00:00Z: one append holds both 3.000 and 4.000 GPUs; keep one of them"
+            "a:V100:x at 1970-01-01T01:00:00Z: one append holds both 3.000 GPUs and 4.000 GPUs; keep one of them"
         );
     }
 

@@ -42,7 +42,7 @@ async fn append_usage(connection: &mut SqliteConnection, batch: &Batch<'_>, old:
             match stored.get(&row.hour.unix_s()) {
                 None => inserted += 1,
                 // The end of an hour stays known where the row with the same peak does not know it.
-                Some(known) if known.joined(row.demand) != Ok(*known) => changed += 1,
+                Some(known) if known.joined(row.demand) != Some(*known) => changed += 1,
                 Some(_) => continue,
             }
             writes.push((id, *row));
