@@ -80,7 +80,7 @@ impl SqliteStore {
         let options = options.create_if_missing(false);
         writer.set_connect_options(options.clone());
         // One stays open: a first connection creates a file beside the database, which a full disk refuses.
-        let readers = SqlitePoolOptions::new().max_connections(READERS).min_connections(1).acquire_timeout(BUSY_WITHIN);
+        let readers = lasting().max_connections(READERS).min_connections(1).acquire_timeout(BUSY_WITHIN);
         let readers = readers.connect_lazy_with(options.pragma("query_only", "on"));
         let file = Arc::new(Opened::new(file, writer.clone(), readers.clone()));
         let store = Self { writer, readers, file: Some(file), lease: None, audit: None };
@@ -228,12 +228,18 @@ async fn migrate(writer: &SqlitePool) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Connections that are not replaced by new ones from time to time: where all of them ended together, the last one would take the log
+/// away, and another one would lie in its place.
+fn lasting() -> SqlitePoolOptions {
+    SqlitePoolOptions::new().max_lifetime(None).idle_timeout(None)
+}
+
 /// Opens the connection for writes. If several programs switch a new file to WAL at once, SQLite refuses all but one as busy,
 /// without waiting; so this tries again.
 async fn open_writer(options: &SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
     let deadline = Instant::now() + BUSY_WITHIN;
     loop {
-        let writer = SqlitePoolOptions::new().max_connections(1).acquire_timeout(WRITER_WITHIN);
+        let writer = lasting().max_connections(1).acquire_timeout(WRITER_WITHIN);
         match writer.connect_with(options.clone()).await.map_err(StoreError::from) {
             Err(StoreError::Busy { .. }) if Instant::now() < deadline => tokio::time::sleep(BUSY_PAUSE).await,
             opened => return opened,
@@ -246,6 +252,17 @@ mod tests {
     use super::*;
     use crate::{Cluster, ClusterStore, UsageStore};
     use vocab::{ClusterName, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
+
+    #[tokio::test]
+    async fn connections_of_an_open_file_have_no_age_at_which_they_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quiet.db");
+        let store = SqliteStore::connect(path.to_str().unwrap(), BUSY_WITHIN).await.unwrap();
+        for pool in [&store.writer, &store.readers] {
+            let options = pool.options();
+            assert_eq!((options.get_max_lifetime(), options.get_idle_timeout()), (None, None));
+        }
+    }
 
     #[tokio::test]
     async fn an_append_that_fills_the_disk_leaves_nothing_and_the_next_one_works() {
