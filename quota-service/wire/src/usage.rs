@@ -1,7 +1,8 @@
 use crate::fault::{FieldFault, Place};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vocab::{ClusterName, GpuModel, Organization, PoolId, SeriesId, UsageRow};
+use vocab::{ClusterName, GpuModel, HourDemand, HourStart, Organization, PoolId, SeriesId, UsageRow};
 
 /// The demand of one organization in one hour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -13,7 +14,7 @@ pub struct UsageRowBody {
     pub cluster: String,
     /// The GPU model.
     pub gpu_model: String,
-    /// `*` for the pool's own hourly peak.
+    /// `*` for the pool's own hourly peak, which is at least the demand of each organization.
     pub organization: String,
     /// HP GPUs running + pending, peak within the hour; at most 10,000,000.
     pub demand_gpus: f64,
@@ -47,7 +48,7 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
 
     /// All faults of the batch, or its rows: it is taken whole or not at all. Two values for one hour are a fault.
     fn try_from(batch: UsageBatch) -> Result<Self, Vec<FieldFault>> {
-        let mut seen = std::collections::BTreeMap::new();
+        let mut seen = BTreeMap::new();
         let (mut rows, mut faults) = (Vec::with_capacity(batch.rows.len()), Vec::new());
         for (index, body) in batch.rows.iter().enumerate() {
             match parse(body, Place(&format!("/rows/{index}"))) {
@@ -66,8 +67,25 @@ impl TryFrom<UsageBatch> for Vec<UsageRow> {
                 Err(fault) => faults.push(fault),
             }
         }
+        faults.extend(low_peaks(&seen));
         if faults.is_empty() { Ok(rows) } else { Err(faults) }
     }
+}
+
+/// Peaks of pools that are below the demand of one of their organizations: those of another measurement.
+fn low_peaks(rows: &BTreeMap<(SeriesId, HourStart), (usize, HourDemand)>) -> Vec<FieldFault> {
+    let mut low: BTreeMap<usize, FieldFault> = BTreeMap::new();
+    for ((series, hour), (index, demand)) in rows.iter().filter(|((series, _), _)| !series.is_pool_peak()) {
+        let Some((place, own)) = rows.get(&(SeriesId::pool_peak(series.pool.clone()), *hour)) else { continue };
+        if own.peak < demand.peak {
+            let why = format!(
+                "the pool has {own} where {} alone has {demand} (row {index}): state the peak of all of its organizations, or leave it out",
+                series.organization
+            );
+            low.entry(*place).or_insert_with(|| FieldFault::new(format!("/rows/{place}/demand_gpus"), why));
+        }
+    }
+    low.into_values().collect()
 }
 
 fn parse(body: &UsageRowBody, place: Place<'_>) -> Result<UsageRow, FieldFault> {
@@ -148,6 +166,30 @@ mod tests {
     #[test]
     fn an_equal_duplicate_counts_once() {
         assert_eq!(batch(&[("2020-05-18T00:00:00Z", 1.0), ("2020-05-18T08:00:00+08:00", 1.0)]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_peak_of_the_pool_below_the_demand_of_an_organization_is_refused_with_both_rows() {
+        let body = |organization: &str, demand_gpus: f64| UsageRowBody {
+            hour: "2020-05-18T00:00:00Z".into(),
+            cluster: "earth".into(),
+            gpu_model: "V100".into(),
+            organization: organization.into(),
+            demand_gpus,
+            demand_at_end_gpus: None,
+        };
+        let of = |peak_gpus: f64| -> Result<Vec<UsageRow>, Vec<FieldFault>> {
+            UsageBatch { rows: vec![body("vc1", 3.0), body("*", peak_gpus), body("vc2", 9.0)] }.try_into()
+        };
+        assert_eq!(of(9.0).unwrap().len(), 3);
+        let faults: Vec<String> = of(8.0).unwrap_err().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            faults,
+            [
+                "/rows/1/demand_gpus: the pool has 8.000 GPUs where vc2 alone has 9.000 GPUs (row 2): state the peak of all of its organizations, \
+             or leave it out"
+            ]
+        );
     }
 
     fn with_ends(ends: &[Option<f64>]) -> Result<Vec<UsageRow>, Vec<String>> {
