@@ -154,14 +154,6 @@ impl Quotas {
         )
     }
 
-    /// Whether nothing is promised by the quotas of a pool of the cluster, though it has some.
-    #[must_use]
-    pub fn holds_any(&self, cluster: &ClusterName) -> bool {
-        let (basis, published) = (self.basis(), self.published.load());
-        let mut theirs = published.pools().filter(|pool| pool.id.cluster == *cluster && !pool.answers.is_empty());
-        theirs.any(|pool| pool.glance.placed_by != Some(PlacedBy::External) && self.hold_of(&basis, &pool.id).is_some())
-    }
-
     /// The last change so far: quotas whose inputs are read from now on know it.
     #[must_use]
     pub fn last_change(&self) -> Change {

@@ -43,7 +43,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, field};
 use vocab::{ClusterName, PoolId};
-use writer::Writer;
+use writer::{Begins, Writer};
 
 /// Calls that may wait in the queue of a writer; further callers wait for a place.
 const QUEUED_CALLS: usize = 4_096;
@@ -61,6 +61,7 @@ struct Shared {
     quotas: Arc<Quotas>,
     webhook: Option<Webhook>,
     power: PowerTable,
+    begins: Begins,
 }
 
 /// A handle of a writer.
@@ -86,7 +87,7 @@ impl Engine {
             tracing::error!(why, "power_file cannot be read again: the built-in power of GPU models is used");
             PowerTable::default()
         });
-        let shared = Shared { core, quotas, webhook, power };
+        let shared = Shared { core, quotas, webhook, power, begins: Begins::default() };
         Self { shared: Arc::new(shared), pools: Mutex::default(), writers: Mutex::default() }
     }
 

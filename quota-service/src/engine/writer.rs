@@ -12,11 +12,12 @@ use crate::metrics;
 use serving::standing::Standing;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{StoreError, TaskRecord};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 use vocab::{Organization, PlacedBy, PoolId, TaskId, UnixSeconds};
 
@@ -26,8 +27,25 @@ const CALLS_IN_A_TURN: usize = 256;
 const TICK: Duration = Duration::from_secs(1);
 /// Longest wait for the database. Beyond it the callers receive an error, and the writer reads the journal again.
 const WRITES_WITHIN: Duration = Duration::from_secs(30);
+/// Pools that are read at once, those that calls wait for and the others: a service that takes over thousands would leave the database no
+/// connection for anything else.
+const BEGIN_AT_ONCE: [usize; 2] = [4, 2];
 /// Fragmentation reads every node: less often than a turn, as often as a scrape.
 const DESCRIBED_EVERY_S: i64 = 10;
+
+/// Rights to read a pool that is not in memory.
+pub struct Begins {
+    /// That a call waits for.
+    asked: Arc<Semaphore>,
+    unasked: Arc<Semaphore>,
+}
+
+impl Default for Begins {
+    fn default() -> Self {
+        let [asked, unasked] = BEGIN_AT_ONCE.map(|pools| Arc::new(Semaphore::new(pools)));
+        Self { asked, unasked }
+    }
+}
 
 pub struct Writer {
     shared: Arc<Shared>,
@@ -81,11 +99,35 @@ impl Writer {
                         return;
                     }
                 }
-                _ = tick.tick() => queued.push(Queued::pass()),
+                _ = tick.tick() => {}
+            }
+            let ControlFlow::Continue(begins) = self.begin(&mut queued).await else { return };
+            if queued.is_empty() {
+                queued.push(Queued::pass());
             }
             self.turns(queued).await;
+            drop(begins);
             self.describe();
         }
+    }
+
+    /// Waits until a pool that is not in memory may be read; adds the calls that came meanwhile to none. Breaks when the last sender is gone.
+    async fn begin(&mut self, queued: &mut Vec<Queued>) -> ControlFlow<(), Option<OwnedSemaphorePermit>> {
+        if self.state.is_some() {
+            return ControlFlow::Continue(None);
+        }
+        let Begins { asked, unasked } = &self.shared.begins;
+        if queued.is_empty() {
+            tokio::select! {
+                permit = unasked.clone().acquire_owned() => return ControlFlow::Continue(permit.ok()),
+                taken = self.queue.recv_many(queued, CALLS_IN_A_TURN) => {
+                    if taken == 0 {
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(asked.clone().acquire_owned().await.ok())
     }
 
     /// Sets the metrics of the nodes.

@@ -97,13 +97,6 @@ impl Pace {
         state.entry(cluster.clone()).or_default().failures = 0;
     }
 
-    /// Whether a renewal of the cluster is asked for, now or later.
-    #[must_use]
-    pub fn is_wanted(&self, cluster: &ClusterName) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.get(cluster).is_some_and(|paced| paced.due.is_some())
-    }
-
     /// Whether a renewal of the cluster is wanted now.
     #[must_use]
     pub fn is_due(&self, cluster: &ClusterName) -> bool {
@@ -203,7 +196,7 @@ mod tests {
             assert_eq!(waits, expected);
             pace.begins_at(&earth, now);
             pace.succeeded(&earth);
-            assert!(!pace.is_wanted(&earth));
+            assert!(!pace.is_due_at(&earth, now + HOUR));
             pace.failed_at(&earth, now);
             assert!(pace.is_due_at(&earth, now + Duration::from_secs(1)), "it begins with the first wait");
         }

@@ -50,23 +50,18 @@ impl Renewals {
         self.request_renewal(&pool.cluster, Haste::Urgent);
     }
 
-    /// After a renewal of a cluster: asks for another one soon where it has failed and was asked for, or nothing is promised until
-    /// there is one.
-    pub(super) fn try_again(&self, cluster: &ClusterName, is_done: bool, was_wanted: bool) {
+    /// After a renewal of a cluster: asks for another one soon where it has failed.
+    pub(super) fn try_again(&self, cluster: &ClusterName, is_done: bool) {
         if is_done {
             self.pace.succeeded(cluster);
-        } else if was_wanted || self.quotas.holds_any(cluster) {
+        } else {
             self.pace.failed(cluster);
         }
     }
 
     /// As [`try_again`](Self::try_again), where no cluster could be renewed.
     pub(super) fn try_all_again(&self) {
-        for cluster in self.core.leases.led_clusters() {
-            if self.pace.is_wanted(&cluster) || self.quotas.holds_any(&cluster) {
-                self.pace.failed(&cluster);
-            }
-        }
+        self.core.leases.led_clusters().iter().for_each(|cluster| self.pace.failed(cluster));
     }
 
     /// Returns once a renewal of every cluster is requested.

@@ -80,7 +80,7 @@ impl Renewer {
                 span.record("otel.status_code", "ERROR");
             }
             failures::of_cluster(renewals, &cluster.name, &renewed);
-            renewals.try_again(&cluster.name, renewed.is_ok(), of == Of::Due);
+            renewals.try_again(&cluster.name, renewed.is_ok());
         }
         limits::push(renewals).await;
         if knows_all && of == Of::All {
