@@ -1,7 +1,7 @@
 //! From a history of jobs to hourly HP demand, to the second.
 //!
 //! A job is demand from when it was eligible, until it ended: while it waits, of the GPUs that it asked for; while it runs,
-//! of those that it had. A wait behind a hold, a dependency, a begin time or the limit of its array is none.
+//! of those that it had. A run whose size changed has a record for each size, which counts for its own time. A wait behind a hold, a dependency, a begin time or the limit of its array is none.
 
 use crate::gpus::Gpus;
 use crate::history::{History, Job, JobName};
@@ -181,7 +181,7 @@ impl Demand {
             let is_here = |time: UnixSeconds| from.instant() <= time && time < until.instant();
             let seconds = within(&part, from, until);
             let spot = self.spot.entry((part.model, job.qos.to_string())).or_default();
-            spot.starts += u64::from(is_here(part.from));
+            spot.starts += u64::from(job.continues.is_none() && is_here(part.from));
             spot.gpu_seconds = spot.gpu_seconds.saturating_add(seconds.saturating_mul(part.gpus));
             let is_evicted = job.state == crate::State::Preempted && part.until.is_some_and(is_here);
             spot.evictions += u64::from(is_evicted);
@@ -195,9 +195,11 @@ fn within(part: &Held, from: HourStart, until: HourStart) -> u64 {
     u64::try_from(end.since_s(part.from.max(from.instant()))).unwrap_or(0)
 }
 
-/// Since when a job is demand.
+/// Since when a record is demand: where the size before it ended, or where the job could have started.
 fn begins(job: &Job) -> Option<UnixSeconds> {
-    [job.eligible, job.started].into_iter().flatten().min()
+    // A requeue after a change of size leaves the eligibility of before.
+    let eligible = job.eligible.map(|eligible| eligible.max(job.submitted));
+    job.continues.or_else(|| [eligible, job.started].into_iter().flatten().min())
 }
 
 fn window(history: &History, reading: &Reading) -> Result<(HourStart, HourStart), DemandFault> {
@@ -311,8 +313,9 @@ impl<'a> Models<'a> {
                 held.push(Held { from, until, model, gpus: gpus * tasks, is_running });
             }
         };
-        add(begins, job.started.or(job.ended), self.split(&job.requested, &job.allocated, job), false);
-        if let Some(started) = job.started {
+        let started = job.started.map(|started| job.continues.unwrap_or(started));
+        add(begins, started.or(job.ended), self.split(&job.requested, &job.allocated, job), false);
+        if let Some(started) = started {
             let had = if job.allocated.total > 0 { &job.allocated } else { &job.requested };
             add(started, job.ended, self.split(had, &job.requested, job), true);
         }

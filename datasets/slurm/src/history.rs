@@ -83,8 +83,11 @@ pub struct Job {
     pub eligible: Option<UnixSeconds>,
     /// Start.
     pub started: Option<UnixSeconds>,
-    /// End; none while it waits or runs.
+    /// End; none while it waits or runs. Of a run whose size changed, each size is a record of its own: all have the start of the
+    /// run, and all but the last are [`State::Resizing`] and end where the next one begins.
     pub ended: Option<UnixSeconds>,
+    /// Where the record before it in the same run ended, if there is one: its GPUs count from then on.
+    pub continues: Option<UnixSeconds>,
     /// GPUs that it asked for, of each task.
     pub requested: Gpus,
     /// GPUs that it had.
@@ -230,25 +233,43 @@ impl History {
         let _ = self.unite();
     }
 
-    /// Leaves one record of each start; answers how many went.
+    /// Leaves one record of each size of a start, and joins the sizes; answers how many records stood there again.
     fn unite(&mut self) -> u64 {
+        // A size that lasted no second: the record that goes on has the same times, and would be taken for it.
+        self.jobs.retain(|job| job.state != State::Resizing || job.ended > Some(job.submitted));
         let before = self.jobs.len();
         self.jobs.sort_by_key(|job| (job.id, job.submitted, job.started, job.ended));
         self.jobs.dedup_by(|later, earlier| {
             let is_same = (later.id, later.submitted) == (earlier.id, earlier.submitted);
-            let is_again = is_same && (earlier.started.is_none() || earlier.started == later.started);
+            let is_over = earlier.state == State::Resizing && earlier.ended != later.ended;
+            let is_again = is_same && !is_over && (earlier.started.is_none() || earlier.started == later.started);
             if is_again {
                 std::mem::swap(later, earlier);
             }
             is_again
         });
-        (before - self.jobs.len()) as u64
+        let again = before - self.jobs.len();
+        self.continue_runs();
+        again as u64
+    }
+
+    /// Records of one run follow each other: the one that goes on is submitted where the size changed.
+    fn continue_runs(&mut self) {
+        let mut before: Option<(u32, Arc<str>, Option<UnixSeconds>, Option<UnixSeconds>)> = None;
+        for job in &mut self.jobs {
+            let same = before.filter(|(id, cluster, started, _)| {
+                (*id, cluster, *started) == (job.id, &job.cluster, job.started) && job.started.is_some()
+            });
+            job.continues = same.and_then(|(_, _, _, resized)| resized);
+            let resized = job.ended.filter(|_| job.state == State::Resizing);
+            before = Some((job.id, job.cluster.clone(), job.started, resized));
+        }
     }
 
     fn add(&mut self, raw: &Raw) -> Result<(), String> {
         let requested = gpus(&raw.tres.requested, "tres.requested")?;
         let allocated = gpus(&raw.tres.allocated, "tres.allocated")?;
-        let (state, _) = State::of(&raw.state.current.0).map_err(|fault| format!("state.current: {fault}"))?;
+        let (mut state, _) = State::of(&raw.state.current.0).map_err(|fault| format!("state.current: {fault}"))?;
         let [eligible, started, ended] = [
             time(raw.time.eligible, "time.eligible")?,
             time(raw.time.start, "time.start")?,
@@ -262,6 +283,9 @@ impl History {
         }
         if state.phase() == Phase::Ended && ended.is_none() {
             return Err("time.end: an ended job without its end; see sacctmgr show runawayjobs".to_owned());
+        }
+        if state == State::Resizing && ended.is_none() {
+            state = State::Running;
         }
         let elapsed = i64::try_from(raw.time.elapsed.0.unwrap_or(0)).unwrap_or(0);
         let seen = [Some(submitted), started.map(|started| started.plus_s(elapsed)), ended];
@@ -282,7 +306,7 @@ impl History {
         let id = raw.job_id;
         #[rustfmt::skip]
         self.jobs.push(Job {
-            id, name, cluster, account, qos, partition, state, submitted, eligible, started, ended, requested, allocated, tasks,
+            id, name, cluster, account, qos, partition, state, submitted, eligible, started, ended, requested, allocated, tasks, continues: None,
         });
         Ok(())
     }

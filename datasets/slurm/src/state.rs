@@ -7,6 +7,8 @@ pub enum State {
     Pending,
     /// It has its nodes.
     Running,
+    /// Its size was changed: this record ended there, and another one goes on with the same start.
+    Resizing,
     /// It has its nodes and is stopped.
     Suspended,
     /// It ends, and still has nodes; its end is not known yet.
@@ -58,7 +60,7 @@ const STATES: [(&str, State); 13] = [
 const FLAGS: [(&str, State); 16] = [
     ("COMPLETING", State::Completing),
     ("CONFIGURING", State::Running),
-    ("RESIZING", State::Running),
+    ("RESIZING", State::Resizing),
     ("SIGNALING", State::Running),
     ("STAGE_OUT", State::Completing),
     ("STOPPED", State::Suspended),
@@ -94,6 +96,10 @@ impl State {
                 return Err(format!("unknown state {word:?}: expected one that squeue documents, such as RUNNING"));
             }
         }
+        // The accounting keeps the mark alone, and forms with lists add the state whose number is zero.
+        if flag == Some(Self::Resizing) && state == Some(Self::Pending) {
+            state = None;
+        }
         let found = state.or(flag).ok_or("no state: expected one such as RUNNING")?;
         Ok((found, completes))
     }
@@ -103,7 +109,7 @@ impl State {
     pub const fn phase(self) -> Phase {
         match self {
             Self::Pending => Phase::Waits,
-            Self::Running | Self::Suspended | Self::Completing => Phase::Holds,
+            Self::Running | Self::Resizing | Self::Suspended | Self::Completing => Phase::Holds,
             _ => Phase::Ended,
         }
     }
@@ -123,6 +129,9 @@ mod tests {
         assert_eq!(of(&["PREEMPTED", "COMPLETING"]), Ok((State::Preempted, true)));
         assert_eq!(of(&["COMPLETING"]), Ok((State::Completing, true)));
         assert_eq!(of(&["PENDING", "REQUEUED"]), Ok((State::Pending, false)));
+        let resizing = [of(&["RESIZING"]), of(&["PENDING", "RESIZING"])];
+        assert_eq!(resizing, [Ok((State::Resizing, false)), Ok((State::Resizing, false))]);
+        assert_eq!(of(&["RUNNING", "RESIZING"]), Ok((State::Running, false)));
         assert_eq!(of(&["CANCELLED by 0"]), Ok((State::Cancelled, false)));
         assert_eq!(of(&["REQUEUE_HOLD"]).map(|(state, _)| state.phase()), Ok(Phase::Waits));
     }

@@ -185,6 +185,50 @@ fn a_requeued_job_is_no_demand_between_its_eviction_and_its_next_eligibility() {
     assert_eq!(hours_of(&starts, 4), ["2.000", "0.000", "2.000", "0.000"]);
 }
 
+/// A record of a run whose size changed: the start is that of the run, submission and eligibility those of the size.
+fn sized(state: &str, gpus: u32, start: i64, [from, end]: [i64; 2]) -> String {
+    job(1, state, [from, from, start, end]).replace("\"count\":2", &format!("\"count\":{gpus}"))
+}
+
+#[test]
+fn a_run_whose_size_changed_counts_each_size_for_its_own_time() {
+    let shrunk = [sized("RESIZING", 4, 10, [0, 1_800]), sized("RUNNING", 2, 10, [1_800, NO])];
+    assert_eq!(hours_of(&shrunk, 2), ["4.000", "2.000"]);
+    let grown = [sized("RESIZING", 2, 10, [0, 1_800]), sized("COMPLETED", 4, 10, [1_800, 5_000])];
+    assert_eq!(hours_of(&grown, 3), ["4.000", "4.000", "0.000"]);
+    let again = [
+        sized("RESIZING", 4, 10, [0, 1_800]),
+        sized("RESIZING", 8, 10, [1_800, 3_600]),
+        sized("RESIZING", 6, 10, [3_600, 3_600]),
+        sized("PREEMPTED", 2, 10, [3_600, 9_000]),
+        job(1, "PENDING", [9_000, 11_000, NO, NO]),
+    ];
+    assert_eq!(hours_of(&again, 4), ["8.000", "2.000", "2.000", "2.000"]);
+    // The sizes before it are missing where the records that were asked for begin later.
+    assert_eq!(hours_of(&shrunk[..1], 2), ["4.000", "0.000"], "what goes on is not in the accounting yet");
+}
+
+#[test]
+fn a_run_whose_size_changed_is_one_start_and_its_sizes_are_tasks_one_after_the_other() {
+    let list = [
+        sized("RESIZING", 4, 10, [0, 1_800]),
+        sized("RUNNING", 2, 10, [1_800, NO]),
+        sized("PREEMPTED", 2, 10, [1_800, 5_000]),
+    ];
+    let list = list.map(|one| one.replace("normal", "spot1h"));
+    let mut read = history(&jobs(&list.iter().map(String::as_str).collect::<Vec<_>>()));
+    assert_eq!((read.repeated, read.jobs.len()), (1, 2));
+    read.latest = Some(UnixSeconds::new(HOUR + 7_200));
+    let reading = Reading { rules: spot_rules(), from: Some(hour(HOUR)), ..Reading::default() };
+    let found = demand(&read, &reading).unwrap();
+    let expected = SpotUse { starts: 1, gpu_seconds: 4 * 1_790 + 2 * 3_200, evictions: 1 };
+    assert_eq!(found.spot[&(GpuModel::parse("a100").unwrap(), "spot1h".to_owned())], expected);
+    let found = tasks(&read, &reading).unwrap();
+    let times: Vec<(i64, Option<u64>)> =
+        found.iter().map(|task| (task.submitted.get() - HOUR, task.duration_s)).collect();
+    assert_eq!(times, [(0, Some(1_790)), (1_800, Some(3_200))]);
+}
+
 #[test]
 fn hours_are_those_of_the_clock_that_knows_no_daylight_saving() {
     // Berlin has its hour from 02:00 twice on 2027-10-31: 00:00 and 01:00 UTC.

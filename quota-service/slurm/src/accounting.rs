@@ -4,18 +4,19 @@
 //! make, to the second, and an outcome has the same id from every reporter.
 
 use crate::config::Config;
+use crate::outcomes::{is_spot, outcomes};
 use crate::shared::Shared;
 use crate::site::Site;
 use crate::view::Reading;
 use serving::standing::Standing;
 use slurm_records::demand::{self, DemandFault};
-use slurm_records::{History, Job, JobClass, RecordsError, State};
+use slurm_records::{History, Job, RecordsError, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use vocab::{
-    ClusterName, EventId, GpuModel, HorizonHours, HourDemand, HourStart, MilliGpus, NodeId, Organization, Outcome,
-    OutcomeKind, PoolId, SeriesId, TaskId, UnixSeconds, UsageRow,
+    EventId, HorizonHours, HourDemand, HourStart, MilliGpus, Organization, Outcome, PoolId, SeriesId, UnixSeconds,
+    UsageRow,
 };
 
 /// Promises that ended longer ago no longer concern eta, which uses one day.
@@ -24,76 +25,6 @@ const OUTCOMES_S: i64 = vocab::SECONDS_PER_DAY;
 const LATE_S: i64 = 15 * 60;
 /// Hours that are read again each hour, for records that come later.
 const HOURS_AGAIN: i64 = 6;
-
-/// Outcomes of the promises that have ended until now, not before `since`, in the order of the records.
-#[must_use]
-pub fn outcomes(
-    history: &History,
-    reading: &Reading,
-    cluster: &ClusterName,
-    (since, now): (UnixSeconds, UnixSeconds),
-) -> Vec<Outcome> {
-    let mut all = Vec::new();
-    for job in &history.jobs {
-        if reading.rules.class(&job.qos, &job.partition) != JobClass::Spot {
-            continue;
-        }
-        let Some((kind, hours, ended_at)) = ended(job, reading, now) else { continue };
-        let Some(started) = job.started.filter(|_| since <= ended_at && ended_at <= now) else { continue };
-        for (model, gpus) in models(job, reading) {
-            all.push(Outcome {
-                event_id: event_id(cluster, job, started, &model),
-                pool: PoolId { cluster: cluster.clone(), gpu_model: model },
-                guarantee_hours: hours,
-                kind,
-                ended_at,
-                began_at: Some(started),
-                gpus: Some(MilliGpus::from_gpus(gpus)),
-                task: TaskId::parse(&job.name.to_string()).ok(),
-                node: None::<NodeId>,
-            });
-        }
-    }
-    all
-}
-
-/// How and when a promise ended; none while it holds, or where there was none.
-fn ended(job: &Job, reading: &Reading, now: UnixSeconds) -> Option<(OutcomeKind, HorizonHours, UnixSeconds)> {
-    let hours = reading.hours(&job.qos, &job.partition)?;
-    let until = job.started?.plus_s(hours.seconds());
-    match job.ended {
-        Some(ended) if ended < until => {
-            let kind = match job.state {
-                State::Preempted => OutcomeKind::Broken,
-                State::NodeFail => OutcomeKind::NodeFailure,
-                // It came to its own end, or to that of its time limit.
-                State::Completed | State::Failed | State::Timeout => OutcomeKind::Kept,
-                State::Cancelled | State::Revoked => OutcomeKind::UserDeleted,
-                // An operator requeued it.
-                State::Pending | State::Running | State::Suspended | State::Completing => OutcomeKind::Drain,
-            };
-            Some((kind, hours, ended))
-        }
-        _ => (until <= now).then_some((OutcomeKind::Kept, hours, until)),
-    }
-}
-
-/// Id of the outcome of one start in one pool.
-fn event_id(cluster: &ClusterName, job: &Job, started: UnixSeconds, model: &GpuModel) -> EventId {
-    let id = format!("slurm-{}-{}", job.id, started.get());
-    let long = format!("{id}-{cluster}-{model}");
-    EventId::parse(&long).or_else(|_| EventId::parse(&id)).expect("numbers and dashes are a name")
-}
-
-fn models(job: &Job, reading: &Reading) -> Vec<(GpuModel, u32)> {
-    let had = if job.allocated.total > 0 { &job.allocated } else { &job.requested };
-    let mut models: Vec<(GpuModel, u32)> =
-        had.typed.iter().filter_map(|(name, gpus)| Some((GpuModel::parse(name).ok()?, *gpus))).collect();
-    if had.untyped() > 0 {
-        models.push((reading.untyped.clone(), had.untyped()));
-    }
-    models
-}
 
 /// Rows of hours that are over, with zeros of organizations and pools that asked for nothing.
 ///
@@ -129,21 +60,39 @@ struct Progress {
     hours_until: Option<HourStart>,
     /// Outcomes that were reported, with their ends.
     reported: BTreeMap<EventId, UnixSeconds>,
+    /// Records of spot runs before their last size: a later answer of the accounting does not have them.
+    resized: Vec<Job>,
 }
 
 /// First hour, and the one after the last.
 type Hours = (HourStart, HourStart);
 
 impl Progress {
-    /// Hours to ask for, and hours of usage that are due.
-    fn span(&self, now: UnixSeconds) -> Result<(Hours, Option<Hours>), DemandFault> {
+    /// Hours to ask for, and hours of usage that are due. The first look goes back to the sizes of the runs whose promises ended within
+    /// a day, of `longest` hours at most.
+    fn span(&self, now: UnixSeconds, longest: Option<HorizonHours>) -> Result<(Hours, Option<Hours>), DemandFault> {
         let present = now.hour()?;
         let is_due = self.hours_until.is_none_or(|until| until < present);
         let again = present.plus_hours(-HOURS_AGAIN);
         let due = is_due.then(|| (self.hours_until.map_or(again, |until| until.min(again)), present));
-        let since = self.looked.map_or(now.plus_s(-OUTCOMES_S), |looked| looked.plus_s(-LATE_S)).hour()?;
+        let first = now.plus_s(-OUTCOMES_S - longest.map_or(0, HorizonHours::seconds));
+        let since = self.looked.map_or(first, |looked| looked.plus_s(-LATE_S)).hour()?;
         let from = due.map_or(since, |(from, _)| from.min(since));
         Ok(((from, present.plus_hours(1)), due))
+    }
+
+    /// Adds sizes of runs that were seen before, and keeps those of now for as long as an outcome of theirs is reported.
+    fn with_resized(&mut self, history: &mut History, reading: &Reading, now: UnixSeconds) {
+        let mut known = History::default();
+        known.jobs = std::mem::take(&mut self.resized);
+        history.join(known);
+        let is_due = |job: &Job| {
+            let promised_s = reading.hours(&job.qos, &job.partition).map(HorizonHours::seconds);
+            let until = job.started.zip(promised_s).map(|(started, seconds)| started.plus_s(seconds));
+            until.is_some_and(|until| now.since_s(until) < OUTCOMES_S + LATE_S)
+        };
+        let sizes = history.jobs.iter().filter(|job| job.state == State::Resizing && is_spot(job, reading));
+        self.resized = sizes.filter(|job| is_due(job)).cloned().collect();
     }
 
     /// Outcomes that were not reported yet.
@@ -177,7 +126,7 @@ pub async fn run(site: Site, config: Arc<Config>, shared: Arc<Shared>) {
 
 async fn look(site: &Site, config: &Config, shared: &Shared, progress: &mut Progress) -> Result<(), String> {
     let now = shared.now();
-    let ((from, until), due) = progress.span(now).map_err(|fault| fault.to_string())?;
+    let ((from, until), due) = progress.span(now, config.spot_hours()).map_err(|fault| fault.to_string())?;
     let in_words = |fault: RecordsError| fault.to_string();
     let mut history = site.history(from, until).await.map_err(in_words)?;
     for bad in &history.skipped {
@@ -186,6 +135,7 @@ async fn look(site: &Site, config: &Config, shared: &Shared, progress: &mut Prog
     // The hour that was over when we asked is over, even where nothing has happened since.
     history.latest = history.latest.max(Some(now));
     let Some(reading) = shared.reading() else { return Err("accounts are not known yet".to_owned()) };
+    progress.with_resized(&mut history, &reading, now);
     let found = outcomes(&history, &reading, &shared.cluster, (now.plus_s(-OUTCOMES_S), now));
     let found = progress.new_ones(found, now);
     let mut rows = Vec::new();
@@ -209,71 +159,8 @@ async fn look(site: &Site, config: &Config, shared: &Shared, progress: &mut Prog
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Guarantees;
-    use slurm_records::Rules;
-
-    const HOUR: i64 = 1_795_590_000;
-
-    fn job(id: u32, state: &str, qos: &str, start: i64, end: i64) -> String {
-        let [start, end] = [start, end].map(|time| if time < 0 { 0 } else { HOUR + time });
-        format!(
-            r#"{{"job_id":{id},"cluster":"t","account":"spot","qos":"{qos}","partition":"gpu","state":{{"current":["{state}"]}},
-            "time":{{"submission":{HOUR},"eligible":{HOUR},"start":{start},"end":{end},"elapsed":0}},
-            "tres":{{"allocated":[{{"type":"gres","name":"gpu:a100","count":4}}],"requested":[{{"type":"gres","name":"gpu:a100","count":4}}]}}}}"#
-        )
-    }
-
-    fn history(jobs: &[String]) -> History {
-        let text = format!(r#"{{"jobs":[{}],"meta":{{"plugin":{{"data_parser":"v0.0.42"}}}}}}"#, jobs.join(","));
-        History::read("jobs.json", text.as_bytes()).unwrap().0
-    }
-
-    fn reading() -> Reading {
-        let qos_hours: Guarantees = "spot1h=1,spot4h=4,free=0".parse().unwrap();
-        Reading {
-            rules: Rules { spot_qos: qos_hours.names(), ..Rules::default() },
-            qos_hours,
-            partition_hours: Guarantees::default(),
-            untyped: GpuModel::parse("any").unwrap(),
-        }
-    }
-
-    fn found(jobs: &[String], now: i64) -> Vec<(String, &'static str, i64)> {
-        let cluster = ClusterName::parse("earth").unwrap();
-        let span = (UnixSeconds::new(HOUR), UnixSeconds::new(HOUR + now));
-        let all = outcomes(&history(jobs), &reading(), &cluster, span);
-        all.iter().map(|one| (one.event_id.to_string(), one.kind.as_str(), one.ended_at.get() - HOUR)).collect()
-    }
-
-    #[test]
-    fn a_promise_ends_by_an_eviction_by_its_hours_or_by_the_job_itself() {
-        let jobs = [
-            job(1, "PREEMPTED", "spot1h", 100, 900),
-            job(2, "PREEMPTED", "spot1h", 100, 3_800),
-            job(3, "RUNNING", "spot1h", 100, -1),
-            job(4, "RUNNING", "spot4h", 100, -1),
-            job(5, "COMPLETED", "spot4h", 100, 200),
-            job(6, "NODE_FAIL", "spot4h", 100, 300),
-            job(7, "CANCELLED", "spot4h", 100, 400),
-            job(8, "PREEMPTED", "free", 100, 500),
-            job(9, "CANCELLED", "spot1h", -1, 500),
-            job(10, "PREEMPTED", "normal", 100, 500),
-        ];
-        let expected = [
-            (1, "broken", 900),
-            (2, "kept", 3_700),
-            (3, "kept", 3_700),
-            (5, "kept", 200),
-            (6, "node_failure", 300),
-            (7, "user_deleted", 400),
-        ];
-        let expected: Vec<(String, &str, i64)> = expected
-            .iter()
-            .map(|(id, kind, at)| (format!("slurm-{id}-{}-earth-a100", HOUR + 100), *kind, *at))
-            .collect();
-        assert_eq!(found(&jobs, 3_900), expected);
-        assert!(found(&jobs[2..3], 3_699).is_empty(), "its hour is not over");
-    }
+    use crate::outcomes::tests::{HOUR, history, job, reading, sized};
+    use vocab::ClusterName;
 
     #[test]
     fn each_start_of_a_requeued_job_has_an_outcome_of_its_own_and_each_is_new_once() {
@@ -287,19 +174,36 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_a_run_that_later_answers_do_not_have_are_remembered_until_its_outcome_is_old() {
+        let mut progress = Progress::default();
+        let sizes = [sized("RESIZING", 8, 100, [100, 900]), sized("RUNNING", 2, 100, [900, -1])];
+        let at = |seconds: i64| UnixSeconds::new(HOUR + seconds);
+        progress.with_resized(&mut history(&sizes), &reading(), at(1_000));
+        let mut later = history(&[sized("RUNNING", 2, 100, [900, -1])]);
+        progress.with_resized(&mut later, &reading(), at(4_000));
+        let found = outcomes(&later, &reading(), &ClusterName::parse("earth").unwrap(), (at(0), at(4_000)));
+        assert_eq!(found.iter().map(|one| one.gpus).collect::<Vec<_>>(), [Some(MilliGpus::from_gpus(8))]);
+        let over = 3_700 + OUTCOMES_S + LATE_S;
+        progress.with_resized(&mut history(&[]), &reading(), at(over - 1));
+        assert_eq!(progress.resized.len(), 1);
+        progress.with_resized(&mut history(&[]), &reading(), at(over));
+        assert_eq!(progress.resized, []);
+    }
+
+    #[test]
     fn the_first_look_goes_back_a_day_and_later_ones_a_quarter_of_an_hour_and_hours_are_read_again() {
         let now = UnixSeconds::new(HOUR + 1_800);
         let present = now.hour().unwrap();
         let mut progress = Progress::default();
-        let ((from, until), due) = progress.span(now).unwrap();
-        assert_eq!((from, until), (now.plus_s(-OUTCOMES_S).hour().unwrap(), present.plus_hours(1)));
+        let ((from, until), due) = progress.span(now, HorizonHours::parse("4").ok()).unwrap();
+        assert_eq!((from, until), (now.plus_s(-OUTCOMES_S - 4 * 3_600).hour().unwrap(), present.plus_hours(1)));
         assert_eq!(due, Some((present.plus_hours(-HOURS_AGAIN), present)));
         progress.looked = Some(now);
         progress.hours_until = Some(present);
-        let ((from, _), due) = progress.span(now.plus_s(60)).unwrap();
+        let ((from, _), due) = progress.span(now.plus_s(60), None).unwrap();
         assert_eq!((from, due), (present, None));
         let later = now.plus_s(9 * 3_600);
-        let (_, due) = progress.span(later).unwrap();
+        let (_, due) = progress.span(later, None).unwrap();
         assert_eq!(due, Some((present, present.plus_hours(9))), "nine hours without the accounting");
     }
 

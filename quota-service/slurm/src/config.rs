@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vocab::{ClusterName, GpuModel};
+use vocab::{ClusterName, GpuModel, HorizonHours};
 
 /// Settings of this program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,6 +186,12 @@ impl Config {
             Nesting::Qos => &self.spot_qos,
             Nesting::Accounts => &self.spot_accounts,
         }
+    }
+
+    /// The longest promise of a spot job.
+    #[must_use]
+    pub fn spot_hours(&self) -> Option<HorizonHours> {
+        self.spot_qos.0.values().chain(self.spot_partitions.0.values()).copied().flatten().max()
     }
 
     /// Name of this process. No other process has it, also where two machines have the same settings: a lease is of one.

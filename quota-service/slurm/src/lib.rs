@@ -14,6 +14,7 @@ mod help;
 pub mod hook;
 pub mod lease;
 pub mod limits;
+pub mod outcomes;
 pub mod publish;
 pub mod run;
 pub mod shared;

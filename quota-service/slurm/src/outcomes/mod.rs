@@ -1,0 +1,108 @@
+//! How promises ended, out of the records of the accounting.
+//!
+//! A promise is of one run: a start of a job, with all sizes that it had. Each size is a record, and the last record says how the
+//! run ended.
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::view::Reading;
+use slurm_records::{History, Job, JobClass, State};
+use std::collections::BTreeMap;
+use vocab::{
+    ClusterName, EventId, GpuModel, HorizonHours, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds,
+};
+
+/// Outcomes of the promises that have ended until now, not before `since`, in the order of the records.
+#[must_use]
+pub fn outcomes(
+    history: &History,
+    reading: &Reading,
+    cluster: &ClusterName,
+    (since, now): (UnixSeconds, UnixSeconds),
+) -> Vec<Outcome> {
+    let mut all = Vec::new();
+    for run in runs(&history.jobs) {
+        let Some(job) = run.last().filter(|job| is_spot(job, reading)) else { continue };
+        let Some((kind, hours, ended_at)) = ended(job, reading, now) else { continue };
+        let Some(started) = job.started.filter(|_| since <= ended_at && ended_at <= now) else { continue };
+        for (model, gpus) in most_held(run, reading, ended_at) {
+            all.push(Outcome {
+                event_id: event_id(cluster, job, started, &model),
+                pool: PoolId { cluster: cluster.clone(), gpu_model: model },
+                guarantee_hours: hours,
+                kind,
+                ended_at,
+                began_at: Some(started),
+                gpus: Some(MilliGpus::from_gpus(gpus)),
+                task: TaskId::parse(&job.name.to_string()).ok(),
+                node: None::<NodeId>,
+            });
+        }
+    }
+    all
+}
+
+/// Whether a job is a spot job.
+#[must_use]
+pub fn is_spot(job: &Job, reading: &Reading) -> bool {
+    reading.rules.class(&job.qos, &job.partition) == JobClass::Spot
+}
+
+/// The records of each run, in the order of its sizes; each wait is alone.
+fn runs(jobs: &[Job]) -> impl Iterator<Item = &[Job]> {
+    jobs.chunk_by(|one, next| one.started.is_some() && (one.id, one.started) == (next.id, next.started))
+}
+
+/// How and when a promise ended; none while it holds, while that is not known, or where there was none.
+fn ended(job: &Job, reading: &Reading, now: UnixSeconds) -> Option<(OutcomeKind, HorizonHours, UnixSeconds)> {
+    let hours = reading.hours(&job.qos, &job.partition)?;
+    let until = job.started?.plus_s(hours.seconds());
+    match job.ended {
+        Some(ended) if ended < until => {
+            let kind = match job.state {
+                State::Preempted => OutcomeKind::Broken,
+                State::NodeFail => OutcomeKind::NodeFailure,
+                // It came to its own end, or to that of its time limit.
+                State::Completed | State::Failed | State::Timeout => OutcomeKind::Kept,
+                State::Cancelled | State::Revoked => OutcomeKind::UserDeleted,
+                // The run goes on, in a record that is not there yet.
+                State::Resizing => return None,
+                // An operator requeued it.
+                State::Pending | State::Running | State::Suspended | State::Completing => OutcomeKind::Drain,
+            };
+            Some((kind, hours, ended))
+        }
+        _ => (until <= now).then_some((OutcomeKind::Kept, hours, until)),
+    }
+}
+
+/// Id of the outcome of one start in one pool.
+fn event_id(cluster: &ClusterName, job: &Job, started: UnixSeconds, model: &GpuModel) -> EventId {
+    let id = format!("slurm-{}-{}", job.id, started.get());
+    let long = format!("{id}-{cluster}-{model}");
+    EventId::parse(&long).or_else(|_| EventId::parse(&id)).expect("numbers and dashes are a name")
+}
+
+/// The most GPUs of each model that a run held at once inside its promise.
+fn most_held(run: &[Job], reading: &Reading, ended_at: UnixSeconds) -> BTreeMap<GpuModel, u32> {
+    let mut most = BTreeMap::new();
+    // A size that came after the promise is no part of it.
+    for job in run.iter().filter(|job| job.continues.is_none_or(|from| from < ended_at)) {
+        for (model, gpus) in models(job, reading) {
+            let known: &mut u32 = most.entry(model).or_default();
+            *known = gpus.max(*known);
+        }
+    }
+    most
+}
+
+fn models(job: &Job, reading: &Reading) -> BTreeMap<GpuModel, u32> {
+    let had = if job.allocated.total > 0 { &job.allocated } else { &job.requested };
+    let mut models: BTreeMap<GpuModel, u32> =
+        had.typed.iter().filter_map(|(name, gpus)| Some((GpuModel::parse(name).ok()?, *gpus))).collect();
+    if had.untyped() > 0 {
+        *models.entry(reading.untyped.clone()).or_default() += had.untyped();
+    }
+    models
+}

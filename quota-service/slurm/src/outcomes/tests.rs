@@ -1,0 +1,107 @@
+//! Ends of promises, from records alone.
+
+use super::*;
+use crate::config::Guarantees;
+use slurm_records::Rules;
+
+pub(crate) const HOUR: i64 = 1_795_590_000;
+
+pub(crate) fn job(id: u32, state: &str, qos: &str, start: i64, end: i64) -> String {
+    let [start, end] = [start, end].map(|time| if time < 0 { 0 } else { HOUR + time });
+    format!(
+        r#"{{"job_id":{id},"cluster":"t","account":"spot","qos":"{qos}","partition":"gpu","state":{{"current":["{state}"]}},
+        "time":{{"submission":{HOUR},"eligible":{HOUR},"start":{start},"end":{end},"elapsed":0}},
+        "tres":{{"allocated":[{{"type":"gres","name":"gpu:a100","count":4}}],"requested":[{{"type":"gres","name":"gpu:a100","count":4}}]}}}}"#
+    )
+}
+
+pub(crate) fn history(jobs: &[String]) -> History {
+    let text = format!(r#"{{"jobs":[{}],"meta":{{"plugin":{{"data_parser":"v0.0.42"}}}}}}"#, jobs.join(","));
+    History::read("jobs.json", text.as_bytes()).unwrap().0
+}
+
+pub(crate) fn reading() -> Reading {
+    let qos_hours: Guarantees = "spot1h=1,spot4h=4,free=0".parse().unwrap();
+    Reading {
+        rules: Rules { spot_qos: qos_hours.names(), ..Rules::default() },
+        qos_hours,
+        partition_hours: Guarantees::default(),
+        untyped: GpuModel::parse("any").unwrap(),
+    }
+}
+
+fn found(jobs: &[String], now: i64) -> Vec<(String, &'static str, i64)> {
+    let cluster = ClusterName::parse("earth").unwrap();
+    let span = (UnixSeconds::new(HOUR), UnixSeconds::new(HOUR + now));
+    let all = outcomes(&history(jobs), &reading(), &cluster, span);
+    all.iter().map(|one| (one.event_id.to_string(), one.kind.as_str(), one.ended_at.get() - HOUR)).collect()
+}
+
+#[test]
+fn a_promise_ends_by_an_eviction_by_its_hours_or_by_the_job_itself() {
+    let jobs = [
+        job(1, "PREEMPTED", "spot1h", 100, 900),
+        job(2, "PREEMPTED", "spot1h", 100, 3_800),
+        job(3, "RUNNING", "spot1h", 100, -1),
+        job(4, "RUNNING", "spot4h", 100, -1),
+        job(5, "COMPLETED", "spot4h", 100, 200),
+        job(6, "NODE_FAIL", "spot4h", 100, 300),
+        job(7, "CANCELLED", "spot4h", 100, 400),
+        job(8, "PREEMPTED", "free", 100, 500),
+        job(9, "CANCELLED", "spot1h", -1, 500),
+        job(10, "PREEMPTED", "normal", 100, 500),
+    ];
+    let expected = [
+        (1, "broken", 900),
+        (2, "kept", 3_700),
+        (3, "kept", 3_700),
+        (5, "kept", 200),
+        (6, "node_failure", 300),
+        (7, "user_deleted", 400),
+    ];
+    let expected: Vec<(String, &str, i64)> =
+        expected.iter().map(|(id, kind, at)| (format!("slurm-{id}-{}-earth-a100", HOUR + 100), *kind, *at)).collect();
+    assert_eq!(found(&jobs, 3_900), expected);
+    assert!(found(&jobs[2..3], 3_699).is_empty(), "its hour is not over");
+}
+
+/// A record of one size of a run of job 1, in seconds of the hour.
+pub(crate) fn sized(state: &str, gpus: u32, start: i64, [from, end]: [i64; 2]) -> String {
+    let submitted = format!("\"submission\":{}", HOUR + from);
+    let record = job(1, state, "spot1h", start, end).replace(&format!("\"submission\":{HOUR}"), &submitted);
+    record.replace("\"count\":4", &format!("\"count\":{gpus}"))
+}
+
+/// Kind, end in seconds of the hour, and GPUs of the outcomes of these records.
+fn ends(jobs: &[String], now: i64) -> Vec<(&'static str, i64, u64)> {
+    let span = (UnixSeconds::new(HOUR), UnixSeconds::new(HOUR + now));
+    let all = outcomes(&history(jobs), &reading(), &ClusterName::parse("earth").unwrap(), span);
+    let one = |one: &Outcome| (one.kind.as_str(), one.ended_at.get() - HOUR, one.gpus.unwrap().milli() / 1_000);
+    all.iter().map(one).collect()
+}
+
+#[test]
+fn a_run_whose_size_changed_ends_as_its_last_record_says_with_the_most_gpus_that_it_held() {
+    let shrunk = sized("RESIZING", 8, 100, [0, 900]);
+    assert_eq!(ends(&[shrunk.clone(), sized("PREEMPTED", 2, 100, [900, 1_000])], 4_000), [("broken", 1_000, 8)]);
+    assert_eq!(ends(&[shrunk.clone(), sized("RUNNING", 2, 100, [900, -1])], 4_000), [("kept", 3_700, 8)]);
+    assert_eq!(ends(&[shrunk.clone(), sized("RUNNING", 2, 100, [900, -1])], 3_000), []);
+    let grown = [
+        shrunk.clone(),
+        sized("RESIZING", 2, 100, [900, 950]),
+        sized("RESIZING", 1, 100, [950, 950]),
+        sized("NODE_FAIL", 16, 100, [950, 1_200]),
+    ];
+    assert_eq!(ends(&grown, 4_000), [("node_failure", 1_200, 16)]);
+    // The record that goes on is not there yet, or never comes: nothing is said of it before the hours are over.
+    assert_eq!(ends(&[shrunk], 9_000), []);
+    let late = [sized("RESIZING", 2, 100, [0, 3_700]), sized("PREEMPTED", 8, 100, [3_700, 3_800])];
+    assert_eq!(ends(&late[..1], 9_000), [("kept", 3_700, 2)]);
+    assert_eq!(ends(&late, 9_000), [("kept", 3_700, 2)], "it grew after its promise");
+    let requeued = [
+        sized("RESIZING", 8, 100, [0, 900]),
+        sized("PREEMPTED", 2, 100, [900, 1_000]),
+        sized("PREEMPTED", 4, 1_300, [1_000, 1_400]),
+    ];
+    assert_eq!(ends(&requeued, 4_000), [("broken", 1_000, 8), ("broken", 1_400, 4)]);
+}
