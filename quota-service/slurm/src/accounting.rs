@@ -6,6 +6,7 @@
 use crate::config::Config;
 use crate::outcomes::{is_spot, outcomes};
 use crate::shared::Shared;
+use crate::sightings::{Run, run_of};
 use crate::site::Site;
 use crate::view::Reading;
 use serving::standing::Standing;
@@ -62,6 +63,8 @@ struct Progress {
     reported: BTreeMap<EventId, UnixSeconds>,
     /// Records of spot runs before their last size: a later answer of the accounting does not have them.
     resized: Vec<Job>,
+    /// Runs whose promises have ended, nobody knows how.
+    waiting: BTreeSet<Run>,
 }
 
 /// First hour, and the one after the last.
@@ -93,6 +96,16 @@ impl Progress {
         };
         let sizes = history.jobs.iter().filter(|job| job.state == State::Resizing && is_spot(job, reading));
         self.resized = sizes.filter(|job| is_due(job)).cloned().collect();
+    }
+
+    /// Notes a look at the hours from `from` on. A run that waits and is not in the answer has ended before these: the next look
+    /// goes back to its start, once.
+    fn note(&mut self, history: &History, waiting: BTreeSet<Run>, from: HourStart, now: UnixSeconds) {
+        let seen: BTreeSet<Run> = history.jobs.iter().filter_map(run_of).collect();
+        let is_missing = |run: &&Run| !seen.contains(run) && run.1 < from.instant();
+        let missing: BTreeSet<Run> = self.waiting.iter().filter(is_missing).copied().collect();
+        self.looked = missing.iter().map(|(_, started)| *started).chain([now]).min();
+        self.waiting = waiting.into_iter().chain(missing).collect();
     }
 
     /// Outcomes that were not reported yet.
@@ -136,8 +149,9 @@ async fn look(site: &Site, config: &Config, shared: &Shared, progress: &mut Prog
     history.latest = history.latest.max(Some(now));
     let Some(reading) = shared.reading() else { return Err("accounts are not known yet".to_owned()) };
     progress.with_resized(&mut history, &reading, now);
-    let found = outcomes(&history, &reading, &shared.cluster, (now.plus_s(-OUTCOMES_S), now));
-    let found = progress.new_ones(found, now);
+    let span = (now.plus_s(-OUTCOMES_S), now);
+    let found = outcomes((&history, &shared.sightings()), &reading, &shared.cluster, span);
+    let new = progress.new_ones(found.outcomes, now);
     let mut rows = Vec::new();
     if let Some((from, until)) = due {
         let demand_reading = demand::Reading {
@@ -151,15 +165,15 @@ async fn look(site: &Site, config: &Config, shared: &Shared, progress: &mut Prog
         rows = usage(&history, &demand_reading, &shared.known()).map_err(|fault| fault.to_string())?;
         progress.hours_until = Some(until);
     }
-    shared.add(rows, found);
-    progress.looked = Some(now);
+    shared.add(rows, new);
+    progress.note(&history, found.waiting, from, now);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcomes::tests::{HOUR, history, job, reading, sized};
+    use crate::outcomes::tests::{HOUR, history, job, reading, seen, sized};
     use vocab::ClusterName;
 
     #[test]
@@ -169,7 +183,8 @@ mod tests {
         let mut progress = Progress::default();
         let now = UnixSeconds::new(HOUR + 2_000);
         let span = (UnixSeconds::new(HOUR), now);
-        let all = || outcomes(&history(&jobs), &reading(), &ClusterName::parse("earth").unwrap(), span);
+        let cluster = ClusterName::parse("earth").unwrap();
+        let all = || outcomes((&history(&jobs), &seen(&jobs, 2_000, &[])), &reading(), &cluster, span).outcomes;
         assert_eq!([progress.new_ones(all(), now).len(), progress.new_ones(all(), now).len()], [2, 0]);
     }
 
@@ -181,13 +196,36 @@ mod tests {
         progress.with_resized(&mut history(&sizes), &reading(), at(1_000));
         let mut later = history(&[sized("RUNNING", 2, 100, [900, -1])]);
         progress.with_resized(&mut later, &reading(), at(4_000));
-        let found = outcomes(&later, &reading(), &ClusterName::parse("earth").unwrap(), (at(0), at(4_000)));
+        let sightings = seen(&[sized("RUNNING", 2, 100, [900, -1])], 4_000, &[]);
+        let cluster = ClusterName::parse("earth").unwrap();
+        let found = outcomes((&later, &sightings), &reading(), &cluster, (at(0), at(4_000))).outcomes;
         assert_eq!(found.iter().map(|one| one.gpus).collect::<Vec<_>>(), [Some(MilliGpus::from_gpus(8))]);
         let over = 3_700 + OUTCOMES_S + LATE_S;
         progress.with_resized(&mut history(&[]), &reading(), at(over - 1));
         assert_eq!(progress.resized.len(), 1);
         progress.with_resized(&mut history(&[]), &reading(), at(over));
         assert_eq!(progress.resized, []);
+    }
+
+    #[test]
+    fn a_run_that_waits_and_left_the_answers_is_looked_for_from_its_start_on_once() {
+        let mut progress = Progress::default();
+        let at = |seconds: i64| UnixSeconds::new(HOUR + seconds);
+        let (hour, day) = (at(0).hour().unwrap(), at(86_400).hour().unwrap());
+        let run: Run = (1, at(100));
+        progress.note(&history(&[job(1, "RUNNING", "spot1h", 100, -1)]), [run].into(), hour, at(4_000));
+        assert_eq!(progress.looked, Some(at(4_000)));
+        // It ended while the accounting was away.
+        progress.note(&history(&[]), BTreeSet::new(), day, at(90_000));
+        assert_eq!(progress.looked, Some(at(100)));
+        let ((from, _), _) = progress.span(at(90_060), None).unwrap();
+        assert!(from.instant() <= at(100), "{from}");
+        progress.note(&history(&[]), BTreeSet::new(), from, at(90_060));
+        assert_eq!(
+            (progress.looked, progress.waiting.len()),
+            (Some(at(90_060)), 0),
+            "the accounting has no record of it"
+        );
     }
 
     #[test]

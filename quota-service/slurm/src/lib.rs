@@ -19,6 +19,7 @@ pub mod publish;
 pub mod run;
 pub mod shared;
 pub mod show;
+pub mod sightings;
 pub mod site;
 pub mod view;
 pub mod watchdog;

@@ -206,9 +206,11 @@ pub async fn look(
     config: &Config,
     accounts: &Accounts,
 ) -> Result<(View, Reading, slurm_records::nodes::Nodes), String> {
+    let asked_at = clock::now();
     let (queue, nodes) = site.look().await.map_err(|fault| fault.to_string())?;
     let reading = Reading::of(config, accounts.clone());
-    let view = View::of(&queue, &nodes, &reading, clock::now()).map_err(|fault| fault.to_string())?;
+    let mut view = View::of(&queue, &nodes, &reading, clock::now()).map_err(|fault| fault.to_string())?;
+    view.look.asked_at = Some(asked_at);
     Ok((view, reading, nodes))
 }
 

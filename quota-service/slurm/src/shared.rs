@@ -1,5 +1,6 @@
 //! Shared state of the program: the last view, reports that wait, and organizations that Headroom knows.
 
+use crate::sightings::Sightings;
 use crate::view::{Reading, View};
 use connectors::report::{HpJobs, within_a_report};
 use connectors::{Holdings, Offers, Reported};
@@ -26,6 +27,7 @@ struct Inner {
     rows: Vec<UsageRow>,
     outcomes: Vec<Outcome>,
     known: BTreeMap<PoolId, BTreeSet<Organization>>,
+    sightings: Sightings,
 }
 
 /// Shared by the tasks of the program.
@@ -68,6 +70,7 @@ impl Shared {
             let pool = PoolId { cluster: self.cluster.clone(), gpu_model: model.clone() };
             inner.known.entry(pool).or_default();
         }
+        inner.sightings.add(&view.look);
         inner.seen = Some(Seen { view: Arc::new(view), at: Instant::now() });
         inner.reading = Some(reading);
         inner.only_models = only_models;
@@ -86,6 +89,12 @@ impl Shared {
     pub fn view(&self) -> Option<Arc<View>> {
         let seen = self.inner().seen.clone()?;
         (seen.at.elapsed() < self.stale_after).then_some(seen.view)
+    }
+
+    /// What slurmctld has shown of spot runs.
+    #[must_use]
+    pub fn sightings(&self) -> Sightings {
+        self.inner().sightings.clone()
     }
 
     /// How jobs are read; none before the first look.

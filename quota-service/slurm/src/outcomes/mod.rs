@@ -6,28 +6,42 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::sightings::{Run, Sightings, run_of};
 use crate::view::Reading;
 use slurm_records::{History, Job, JobClass, State};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{
     ClusterName, EventId, GpuModel, HorizonHours, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskId, UnixSeconds,
 };
 
-/// Outcomes of the promises that have ended until now, not before `since`, in the order of the records.
+/// Outcomes, and runs of which slurmctld has to show more first.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Outcomes, in the order of the records.
+    pub outcomes: Vec<Outcome>,
+    /// Runs whose promises have ended, nobody knows how.
+    pub waiting: BTreeSet<Run>,
+}
+
+/// Outcomes of the promises that have ended until now, not before `since`.
 #[must_use]
 pub fn outcomes(
-    history: &History,
+    (history, sightings): (&History, &Sightings),
     reading: &Reading,
     cluster: &ClusterName,
     (since, now): (UnixSeconds, UnixSeconds),
-) -> Vec<Outcome> {
-    let mut all = Vec::new();
+) -> Found {
+    let mut all = Found::default();
     for run in runs(&history.jobs) {
         let Some(job) = run.last().filter(|job| is_spot(job, reading)) else { continue };
-        let Some((kind, hours, ended_at)) = ended(job, reading, now) else { continue };
+        let Some((how, hours, ended_at)) = ended(job, reading, sightings, now) else { continue };
         let Some(started) = job.started.filter(|_| since <= ended_at && ended_at <= now) else { continue };
+        let Some(kind) = how else {
+            all.waiting.insert((job.id, started));
+            continue;
+        };
         for (model, gpus) in most_held(run, reading, ended_at) {
-            all.push(Outcome {
+            all.outcomes.push(Outcome {
                 event_id: event_id(cluster, job, started, &model),
                 pool: PoolId { cluster: cluster.clone(), gpu_model: model },
                 guarantee_hours: hours,
@@ -54,26 +68,35 @@ fn runs(jobs: &[Job]) -> impl Iterator<Item = &[Job]> {
     jobs.chunk_by(|one, next| one.started.is_some() && (one.id, one.started) == (next.id, next.started))
 }
 
-/// How and when a promise ended; none while it holds, while that is not known, or where there was none.
-fn ended(job: &Job, reading: &Reading, now: UnixSeconds) -> Option<(OutcomeKind, HorizonHours, UnixSeconds)> {
+/// How and when a promise ended, where slurmctld has shown enough to say how; none while it holds, or where there was none.
+fn ended(
+    job: &Job,
+    reading: &Reading,
+    sightings: &Sightings,
+    now: UnixSeconds,
+) -> Option<(Option<OutcomeKind>, HorizonHours, UnixSeconds)> {
     let hours = reading.hours(&job.qos, &job.partition)?;
-    let until = job.started?.plus_s(hours.seconds());
+    let run = run_of(job)?;
+    let until = run.1.plus_s(hours.seconds());
     match job.ended {
         Some(ended) if ended < until => {
             let kind = match job.state {
                 State::Preempted => OutcomeKind::Broken,
+                // The run goes on, in a record that is not there yet.
+                State::Resizing => return None,
+                // It was evicted, and used the notice to end by itself.
+                _ if sightings.had_notice(run) => OutcomeKind::Broken,
+                _ if !sightings.is_since(ended) => return Some((None, hours, ended)),
                 State::NodeFail => OutcomeKind::NodeFailure,
                 // It came to its own end, or to that of its time limit.
                 State::Completed | State::Failed | State::Timeout => OutcomeKind::Kept,
                 State::Cancelled | State::Revoked => OutcomeKind::UserDeleted,
-                // The run goes on, in a record that is not there yet.
-                State::Resizing => return None,
                 // An operator requeued it.
                 State::Pending | State::Running | State::Suspended | State::Completing => OutcomeKind::Drain,
             };
-            Some((kind, hours, ended))
+            Some((Some(kind), hours, ended))
         }
-        _ => (until <= now).then_some((OutcomeKind::Kept, hours, until)),
+        _ => (until <= now).then_some((Some(OutcomeKind::Kept), hours, until)),
     }
 }
 

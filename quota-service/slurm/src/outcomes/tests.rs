@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Guarantees;
+use crate::sightings::Look;
 use slurm_records::Rules;
 
 pub(crate) const HOUR: i64 = 1_795_590_000;
@@ -30,10 +31,23 @@ pub(crate) fn reading() -> Reading {
     }
 }
 
+/// A look of slurmctld at a second of the hour: runs that run, and notices by job and start.
+pub(crate) fn seen(jobs: &[String], now: i64, notices: &[((u32, i64), i64)]) -> Sightings {
+    let at = |seconds: i64| UnixSeconds::new(HOUR + seconds);
+    let run = |&((id, start), notice): &((u32, i64), i64)| ((id, at(start)), at(notice));
+    let mut sightings = Sightings::default();
+    sightings.add(&Look {
+        asked_at: Some(at(now)),
+        holding: history(jobs).jobs.iter().filter(|job| job.ended.is_none()).filter_map(run_of).collect(),
+        notices: notices.iter().map(run).collect(),
+    });
+    sightings
+}
+
 fn found(jobs: &[String], now: i64) -> Vec<(String, &'static str, i64)> {
     let cluster = ClusterName::parse("earth").unwrap();
     let span = (UnixSeconds::new(HOUR), UnixSeconds::new(HOUR + now));
-    let all = outcomes(&history(jobs), &reading(), &cluster, span);
+    let all = outcomes((&history(jobs), &seen(jobs, now, &[])), &reading(), &cluster, span).outcomes;
     all.iter().map(|one| (one.event_id.to_string(), one.kind.as_str(), one.ended_at.get() - HOUR)).collect()
 }
 
@@ -74,10 +88,17 @@ pub(crate) fn sized(state: &str, gpus: u32, start: i64, [from, end]: [i64; 2]) -
 
 /// Kind, end in seconds of the hour, and GPUs of the outcomes of these records.
 fn ends(jobs: &[String], now: i64) -> Vec<(&'static str, i64, u64)> {
+    ends_as(jobs, now, &seen(jobs, now, &[])).0
+}
+
+/// The same, and the jobs of runs that wait.
+fn ends_as(jobs: &[String], now: i64, sightings: &Sightings) -> (Vec<(&'static str, i64, u64)>, Vec<u32>) {
     let span = (UnixSeconds::new(HOUR), UnixSeconds::new(HOUR + now));
-    let all = outcomes(&history(jobs), &reading(), &ClusterName::parse("earth").unwrap(), span);
+    let all = outcomes((&history(jobs), sightings), &reading(), &ClusterName::parse("earth").unwrap(), span);
+    let waiting = all.waiting.iter().map(|run| run.0).collect();
+    let all = all.outcomes;
     let one = |one: &Outcome| (one.kind.as_str(), one.ended_at.get() - HOUR, one.gpus.unwrap().milli() / 1_000);
-    all.iter().map(one).collect()
+    (all.iter().map(one).collect(), waiting)
 }
 
 #[test]
@@ -104,4 +125,26 @@ fn a_run_whose_size_changed_ends_as_its_last_record_says_with_the_most_gpus_that
         sized("PREEMPTED", 4, 1_300, [1_000, 1_400]),
     ];
     assert_eq!(ends(&requeued, 4_000), [("broken", 1_000, 8), ("broken", 1_400, 4)]);
+}
+
+#[test]
+fn a_run_that_had_notice_of_its_eviction_and_ends_within_its_promise_is_a_broken_one_however_it_ends() {
+    let states = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "REQUEUED"];
+    for state in states {
+        let jobs = [job(1, state, "spot1h", 100, 900)];
+        assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 1_000, &[((1, 100), 880)])).0, [("broken", 900, 4)], "{state}");
+    }
+    let jobs = [job(1, "COMPLETED", "spot1h", 100, 900)];
+    let kept = [("kept", 900, 4)];
+    assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 1_000, &[((1, 50), 60), ((2, 100), 880)])).0, kept, "another run");
+    let late = [job(1, "COMPLETED", "spot1h", 100, 3_710)];
+    assert_eq!(ends_as(&late, 4_000, &seen(&late, 4_000, &[((1, 100), 3_690)])).0, [("kept", 3_700, 4)]);
+}
+
+#[test]
+fn how_a_run_ended_is_not_said_before_slurmctld_was_asked_after_its_end() {
+    let jobs = [job(1, "COMPLETED", "spot1h", 100, 900), job(2, "PREEMPTED", "spot1h", 100, 900)];
+    let broken = ("broken", 900, 4);
+    assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 899, &[])), (vec![broken], vec![1]));
+    assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 900, &[])), (vec![("kept", 900, 4), broken], vec![]));
 }

@@ -7,6 +7,7 @@ mod tests;
 pub use pool::{HpDemand, PoolView, SpotJob};
 
 use crate::config::{Config, Guarantees};
+use crate::sightings::Look;
 use slurm_records::nodes::{Nodes, NodesFault};
 use slurm_records::queue::{Queue, QueuedJob};
 use slurm_records::{Accounts, Gpus, JobClass, Phase, Rules, State};
@@ -80,6 +81,8 @@ pub struct View {
     pub untyped_waiting: usize,
     /// Records that could not be read.
     pub faults: Vec<String>,
+    /// Spot runs.
+    pub look: Look,
 }
 
 impl View {
@@ -96,6 +99,9 @@ impl View {
         let only = nodes.only_models(&reading.untyped)?;
         let running = running_tasks(queue);
         for job in &queue.jobs {
+            if reading.rules.class(&job.qos, &job.partition) == JobClass::Spot {
+                view.look.add(job);
+            }
             match job.phase() {
                 Phase::Ended => {}
                 Phase::Holds => view.add_holder(job, reading, now),
