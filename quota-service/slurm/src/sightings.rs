@@ -72,6 +72,12 @@ impl Sightings {
         self.notices.contains_key(&run)
     }
 
+    /// Whether slurmctld showed the run with its GPUs at this time or after it.
+    #[must_use]
+    pub fn holds_since(&self, run: Run, time: UnixSeconds) -> bool {
+        self.is_since(time) && self.last.holding.contains(&run)
+    }
+
     /// Whether there was a look at this time or after it.
     #[must_use]
     pub fn is_since(&self, time: UnixSeconds) -> bool {
@@ -117,6 +123,9 @@ mod tests {
                 (5, "RUNNING", 60, 0),
             ],
         ));
+        let holds = |run: Run, since: i64| sightings.holds_since(run, UnixSeconds::new(START + since));
+        assert_eq!([holds(run(2, 10), 100), holds(run(2, 10), 101), holds(run(2, 11), 100)], [true, false, false]);
+        assert_eq!([holds(run(1, 10), 100), holds(run(4, 200), 100)], [false; 2], "it ended, and it waits");
         let known = [run(1, 10), run(2, 10), run(3, 50), run(4, 200), run(5, 60)];
         assert_eq!(known.map(|run| sightings.had_notice(run)), [true, true, false, false, false]);
         sightings.add(&look(90 + KNOWN_S - 1, &[]));

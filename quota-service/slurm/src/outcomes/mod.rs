@@ -96,7 +96,12 @@ fn ended(
             };
             Some((Some(kind), hours, ended))
         }
-        _ => (until <= now).then_some((Some(OutcomeKind::Kept), hours, until)),
+        Some(_) => Some((Some(OutcomeKind::Kept), hours, until)),
+        // The accounting may be behind: the record of an ended run says RUNNING until slurmctld has told it.
+        None => {
+            let is_proven = sightings.holds_since(run, until);
+            (until <= now).then_some((is_proven.then_some(OutcomeKind::Kept), hours, until))
+        }
     }
 }
 

@@ -148,3 +148,20 @@ fn how_a_run_ended_is_not_said_before_slurmctld_was_asked_after_its_end() {
     assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 899, &[])), (vec![broken], vec![1]));
     assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 900, &[])), (vec![("kept", 900, 4), broken], vec![]));
 }
+
+#[test]
+fn a_record_running_proves_a_kept_promise_only_where_slurmctld_shows_the_run_after_its_hours() {
+    let jobs = [job(1, "RUNNING", "spot1h", 100, -1)];
+    let kept = (vec![("kept", 3_700, 4)], vec![]);
+    assert_eq!(ends_as(&jobs, 4_000, &seen(&jobs, 3_700, &[])), kept);
+    let waits = (vec![], vec![1]);
+    assert_eq!(ends_as(&jobs, 4_000, &seen(&jobs, 3_699, &[])), waits, "the look was before");
+    assert_eq!(ends_as(&jobs, 4_000, &seen(&[], 4_000, &[])), waits, "slurmctld does not show it");
+    let again = [job(1, "RUNNING", "spot1h", 200, -1)];
+    assert_eq!(ends_as(&jobs, 4_000, &seen(&again, 4_000, &[])), waits, "slurmctld shows another start");
+    // Then the accounting has heard of its end.
+    let evicted = [job(1, "PREEMPTED", "spot1h", 100, 900)];
+    assert_eq!(ends_as(&evicted, 4_060, &seen(&[], 4_060, &[])), (vec![("broken", 900, 4)], vec![]));
+    let ended = [job(1, "COMPLETED", "spot1h", 100, 3_800)];
+    assert_eq!(ends_as(&ended, 4_060, &Sightings::default()), kept, "its record is proof");
+}
