@@ -5,6 +5,8 @@
 use crate::client::{Headroom, HeadroomError};
 use crate::offers::Offers;
 use axum::http::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serving::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,16 +16,33 @@ use tokio::sync::watch;
 use vocab::{HpJob, MilliGpus, Organization, Outcome, PoolId, PoolState, TaskId, UnixSeconds, UsageRow};
 use wire::bounds::MOST_HP_JOBS;
 use wire::{
-    DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, PoolStateBody, UsageBatch, UsageReceipt, UsageRowBody,
+    DemandAnswer, OutcomeBatch, OutcomeBody, OutcomeReceipt, OutcomeResult, OutcomeResultBody, PoolStateBody,
+    UsageBatch, UsageReceipt, UsageRowBody,
 };
 
 /// Rows or outcomes of one request.
 const BATCH: usize = 5_000;
+/// Requests for one batch in a row, each without the items that the one before was refused for.
+const TRIES: usize = 8;
+/// Refused items of one request that are named in the log.
+const LOGGED: usize = 20;
 /// Age at which unsent reports are dropped: quotas use no older usage, and a database that was down for a week has other
 /// problems.
 const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK;
 /// Organizations that were seen so long ago are known.
 const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
+
+/// A list of reports.
+#[derive(Clone, Copy)]
+struct List {
+    what: &'static str,
+    path: &'static str,
+    /// Pointer to its items in a body.
+    items: &'static str,
+}
+
+const USAGE: List = List { what: "usage", path: "/v1/usage", items: "/rows" };
+const OUTCOMES: List = List { what: "outcomes", path: "/v1/outcomes", items: "/outcomes" };
 
 /// The HP jobs of a pool, or their number where it is more than a report takes ([`MOST_HP_JOBS`]).
 pub type HpJobs = Result<Vec<HpJob>, usize>;
@@ -125,11 +144,9 @@ impl<R: Reported> Reporter<R> {
         self.lost("usage", before - rows.len(), "Headroom did not accept it for a week");
         let mut left = Vec::new();
         for batch in rows.chunks(BATCH) {
-            let body = UsageBatch { rows: batch.iter().map(row_body).collect() };
-            let went = self.headroom.send::<UsageReceipt>(Method::POST, "/v1/usage", &body).await.map(drop);
-            if self.noted("usage", &went, batch.len()) {
-                left.extend_from_slice(batch);
-            }
+            let body = |rows: &[UsageRow]| UsageBatch { rows: rows.iter().map(row_body).collect() };
+            let name = |row: &UsageRow| format!("{} at {}", row.series, row.hour);
+            left.extend(self.deliver(USAGE, batch, (body, name), |_: &UsageReceipt| {}).await);
         }
         left
     }
@@ -140,13 +157,42 @@ impl<R: Reported> Reporter<R> {
         self.lost("outcomes", before - outcomes.len(), "Headroom did not accept them for a week");
         let mut left = Vec::new();
         for batch in outcomes.chunks(BATCH) {
-            let body = OutcomeBatch { outcomes: batch.iter().map(outcome_body).collect() };
-            let went = self.headroom.send::<OutcomeReceipt>(Method::POST, "/v1/outcomes", &body).await.map(drop);
-            if self.noted("outcomes", &went, batch.len()) {
-                left.extend_from_slice(batch);
-            }
+            let body = |outcomes: &[Outcome]| OutcomeBatch { outcomes: outcomes.iter().map(outcome_body).collect() };
+            let name = |outcome: &Outcome| outcome.event_id.to_string();
+            let took = |receipt: &OutcomeReceipt| self.note_conflicts(receipt);
+            left.extend(self.deliver(OUTCOMES, batch, (body, name), took).await);
         }
         left
+    }
+
+    /// Sends a batch; answers what has to be sent again. Of a refusal that names items, these alone are dropped.
+    async fn deliver<T: Clone, B: Serialize, A: DeserializeOwned>(
+        &self,
+        list: List,
+        batch: &[T],
+        (body, name): (impl Fn(&[T]) -> B, impl Fn(&T) -> String),
+        took: impl Fn(&A),
+    ) -> Vec<T> {
+        let mut rest = batch.to_vec();
+        for _ in 0..TRIES {
+            let body = body(&rest);
+            let went = self.headroom.send::<A>(Method::POST, list.path, &body).await.map(|answer| took(&answer));
+            let refused = went.as_ref().err().map(|fault| refused(fault, list.items, rest.len())).unwrap_or_default();
+            if refused.is_empty() {
+                return if self.noted(list.what, &went, rest.len()) { rest } else { Vec::new() };
+            }
+            for (index, why) in refused.iter().take(LOGGED) {
+                tracing::error!(what = list.what, item = name(&rest[*index]), why, "Headroom refuses a report");
+            }
+            self.lost(list.what, refused.len(), "Headroom refuses them as invalid; the others are sent again");
+            let mut index = 0..;
+            rest.retain(|_| index.next().is_none_or(|index| !refused.contains_key(&index)));
+            if rest.is_empty() {
+                return rest;
+            }
+        }
+        // The others wait for the next report.
+        rest
     }
 
     async fn report_states(&self, now: UnixSeconds) {
@@ -176,6 +222,16 @@ impl<R: Reported> Reporter<R> {
         jobs.ok()
     }
 
+    /// Logs once of each outcome that another one was stored for this promise before.
+    fn note_conflicts(&self, receipt: &OutcomeReceipt) {
+        for one in conflicting(receipt).filter(|one| self.standing.begins(&format!("conflict/{one}"))) {
+            tracing::warn!(
+                event_id = one,
+                "another outcome of this promise was reported before and stays: compare it with the scheduler's record"
+            );
+        }
+    }
+
     /// Whether the report has to be sent again.
     fn noted(&self, what: &'static str, went: &Result<(), HeadroomError>, count: usize) -> bool {
         self.standing.note(
@@ -197,6 +253,28 @@ impl<R: Reported> Reporter<R> {
             tracing::error!(what, count, why, "reports are dropped");
         }
     }
+}
+
+/// Items of a batch that a refusal names, with their faults.
+fn refused(fault: &HeadroomError, items: &str, count: usize) -> BTreeMap<usize, String> {
+    let HeadroomError::Refused { status: 400 | 422, problem: Some(problem), .. } = fault else {
+        return BTreeMap::new();
+    };
+    let mut named = BTreeMap::new();
+    for error in &problem.errors {
+        let of_item = error.pointer.strip_prefix(items).and_then(|rest| rest.strip_prefix('/'));
+        let index = of_item.and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
+        if let Some(index) = index.filter(|index| *index < count) {
+            named.entry(index).or_insert_with(|| error.detail.clone());
+        }
+    }
+    named
+}
+
+/// Outcomes that contradict what is stored.
+fn conflicting(receipt: &OutcomeReceipt) -> impl Iterator<Item = &str> {
+    let is_other = |one: &&OutcomeResult| one.result == OutcomeResultBody::Conflicting;
+    receipt.outcomes.iter().filter(is_other).map(|one| one.event_id.as_str())
 }
 
 fn row_body(row: &UsageRow) -> UsageRowBody {
@@ -236,3 +314,6 @@ pub fn encoded(text: &str) -> String {
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(one).collect()
 }
+
+#[cfg(test)]
+mod tests;
