@@ -4,6 +4,7 @@ use crate::client::{Headroom, HeadroomError};
 use crate::clock;
 use crate::values::HeadroomUrl;
 use command_line::{Check, ago};
+use placement::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, GpuModel, UnixSeconds};
 use wire::{PoolList, PoolSummary, StageBody};
@@ -126,6 +127,13 @@ fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
         let why = pool.no_quota.as_deref().unwrap_or("none was computed");
         return Check::fail(name, format!("there is none: {why}"), "run quota-service doctor: it prints the cause");
     };
+    // The answer may come from a cache, and a clock may stand still: what is old is old, whatever it says.
+    let stage = match placement::staleness::stage(computed, now).0 {
+        Stage::Fresh => stage,
+        Stage::Stale if stage == StageBody::Fresh => StageBody::Stale,
+        Stage::Stale => stage,
+        Stage::Conservative => StageBody::Conservative,
+    };
     let found = format!("{stage}, computed {}", ago(now.since_s(computed)));
     match stage {
         StageBody::Fresh => Check::ok(name, found),
@@ -176,5 +184,22 @@ mod tests {
         assert_eq!([3, -59].map(status), [Status::Warn; 2]);
         assert_eq!([60, -3_600].map(status), [Status::Fail; 2]);
         assert!(skew("clock", date.plus_s(-5), date).found.starts_with("5 s behind"));
+    }
+
+    #[test]
+    fn a_quota_that_says_fresh_and_was_computed_long_ago_is_old() {
+        let computed = command_line::instant("2026-11-22T10:00:00Z").unwrap();
+        let pool: PoolSummary = serde_json::from_value(serde_json::json!({
+            "id": "earth:A100", "cluster": "earth", "gpu_model": "A100", "organizations": 1, "offered_hours": [1],
+            "capacity_gpus": 64.0, "latest_demand_gpus": 8.0, "quota_gpus_by_hours": {"1": 2.0},
+            "computed_quota_gpus_by_hours": {"1": 2.0}, "eta": 1.0, "computed_at": "2026-11-22T10:00:00Z", "stage": "fresh",
+            "no_quota": null, "valid_until": null, "guarantee_rate": 0.9, "idle_gpus": 1.0, "spot_gpus_by_hours": {},
+            "available_gpus_by_hours": {}, "demand_bound_gpus_by_hours": {}, "hp_demand_gpus": null, "forecast": [],
+            "outcomes_24h": {}, "tasks": null, "overrides": 0
+        }))
+        .unwrap();
+        let at = |age_s: i64| quota(&pool, computed.plus_s(age_s));
+        assert_eq!([599, 600, 2_400].map(|age_s| at(age_s).status), [Status::Ok, Status::Warn, Status::Fail]);
+        assert!(at(7_200).found.starts_with("conservative, computed 2 h ago"), "{}", at(7_200).found);
     }
 }

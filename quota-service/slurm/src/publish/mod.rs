@@ -238,6 +238,7 @@ impl Publisher {
             held: &held,
             offers,
             tracked: &tracked,
+            stands: &stands,
             now: self.shared.now(),
         };
         let (wanted, expected) = (inputs.wanted(), inputs.expected());
