@@ -48,6 +48,35 @@ impl Gpus {
         Self::of(counts.into_iter())
     }
 
+    /// Of `gpu:a100:4(IDX:0-3),gpu:h100:0(IDX:N/A)`, as a node states what is in use; none where no GPU is named, or one cannot be
+    /// read. GPUs without a type have none, or `(null)`.
+    #[must_use]
+    pub fn of_gres(text: &str) -> Option<Self> {
+        let mut counts = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            // Commas within brackets are between indexes.
+            let mut depth = 0_usize;
+            let end = rest.char_indices().find(|(_, letter)| {
+                match letter {
+                    '(' => depth += 1,
+                    ')' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                *letter == ',' && depth == 0
+            });
+            let (entry, more) = end.map_or((rest, ""), |(at, _)| (&rest[..at], &rest[at + 1..]));
+            rest = more;
+            let entry = entry.replace(":(null)", "");
+            let entry = entry.split('(').next().unwrap_or_default();
+            let (name, count) = entry.rsplit_once(':')?;
+            counts.push((name.to_owned(), count.parse::<u64>().ok()?));
+        }
+        let names_gpus = counts.iter().any(|(name, _)| name.split(':').next() == Some(GPU_GRES));
+        let gpus = Self::of(counts.iter().map(|(name, count)| (name.as_str(), *count))).ok()?;
+        names_gpus.then_some(gpus)
+    }
+
     /// Of names of generic resources with their counts: `gpu`, `gpu:a100`.
     ///
     /// # Errors
@@ -116,6 +145,16 @@ mod tests {
         assert_eq!(read("cpu=1,mem=2.5G"), (0, 0, 0));
         assert_eq!(read(""), (0, 0, 0));
         assert!(Gpus::parse("cpu=1,gres/shard=4").unwrap().has_parts);
+    }
+
+    #[test]
+    fn gpus_in_use_are_read_as_a_node_states_them() {
+        let of = |text: &str| Gpus::of_gres(text).map(|gpus| (gpus.total, gpus.of_type("a100"), gpus.untyped()));
+        assert_eq!(of("gpu:a100:4(IDX:0-1,3,7)"), Some((4, 4, 0)));
+        assert_eq!(of("gpu:h100:0(IDX:N/A),gpu:a100:2(IDX:0-1),shard:0"), Some((2, 2, 0)));
+        assert_eq!(of("gpu:(null):3(IDX:0-2)"), Some((3, 0, 3)));
+        assert_eq!(of("gpu:a100:1(S:0)"), Some((1, 1, 0)));
+        assert_eq!(["", "N/A", "shard:2", "gpu:a100", "gpu"].map(of), [None; 5]);
     }
 
     #[test]

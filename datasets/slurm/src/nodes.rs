@@ -77,6 +77,8 @@ struct Raw {
     tres: Option<String>,
     #[serde(default)]
     tres_used: Option<String>,
+    #[serde(default)]
+    gres_used: Option<String>,
 }
 
 impl Nodes {
@@ -185,6 +187,11 @@ fn node(raw: Raw) -> Result<Node, String> {
         let text = text.filter(|text| *text != "N/A").unwrap_or_default();
         Gpus::parse(text).map_err(|fault| format!("{field}: {fault}"))
     };
+    // Of jobs that ended while slurmctld was away tres_used may keep the GPUs, until it starts again; gres_used does not.
+    let used = match raw.gres_used.as_deref().and_then(Gpus::of_gres) {
+        Some(used) => used,
+        None => gpus(raw.tres_used.as_deref(), "tres_used")?,
+    };
     let states: Vec<String> =
         raw.state.0.iter().chain(&raw.state_flags.0).map(|word| word.to_uppercase().replace('*', "")).collect();
     if states.is_empty() {
@@ -193,7 +200,7 @@ fn node(raw: Raw) -> Result<Node, String> {
     let is_among = |words: &[&str]| states.iter().any(|state| words.contains(&state.as_str()));
     Ok(Node {
         gpus: gpus(raw.tres.as_deref(), "tres")?,
-        used: gpus(raw.tres_used.as_deref(), "tres_used")?,
+        used,
         partitions: raw.partitions.0,
         is_open: !is_among(&CLOSED),
         is_up: !is_among(&GONE),

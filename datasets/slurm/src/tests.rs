@@ -137,6 +137,24 @@ fn a_node_takes_no_job_while_it_drains_and_is_one_in_all_its_partitions() {
     assert_eq!(closed, [(false, true), (false, true), (false, false), (false, true)]);
 }
 
+#[test]
+fn gpus_in_use_on_a_node_are_those_of_gres_used_where_it_names_them() {
+    let used = |gres_used: &str, tres_used: &str| {
+        let text = format!(
+            r#"{{"meta":{{"plugin":{{"data_parser":"v0.0.38"}}}},"nodes":[{{"name":"g1","state":["IDLE"],"partitions":["a"],
+            "tres":"gres/gpu=8,gres/gpu:a100=8","gres_used":{gres_used},"tres_used":"{tres_used}"}}]}}"#
+        );
+        let (mut nodes, _) = Nodes::read("nodes.json", text.as_bytes()).unwrap();
+        assert_eq!(nodes.skipped, []);
+        nodes.nodes.remove("g1").unwrap().used.total
+    };
+    // Of a job that ended while slurmctld was away.
+    assert_eq!(used(r#""gpu:a100:0(IDX:N/A)""#, "cpu=1,gres/gpu:a100=8"), 0);
+    assert_eq!(used(r#""gpu:a100:1(IDX:0)""#, "gres/gpu=1,gres/gpu:a100=9"), 1, "it left the node out");
+    assert_eq!(used(r#""N/A""#, "gres/gpu:a100=8"), 8);
+    assert_eq!(used("null", "gres/gpu:a100=8"), 8);
+}
+
 /// A history of 24.11 with these jobs.
 fn jobs(list: &[&str]) -> String {
     format!(
