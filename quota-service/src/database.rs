@@ -1,16 +1,15 @@
 //! `quota-service database`: backups, restores, the schema, and what is forgotten.
 
+mod restore;
+
 use crate::access::command::failed;
 use crate::args::{DatabaseCommand, RetainFlags};
 use crate::clock::Clock;
-use crate::engine::{Rebuilt, rebuild};
 use crate::retention::{self, Kind};
-use crate::settings;
 use command_line::{Exit, Failure, print_json, say};
 use serde_json::json;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use store::{AuditRecord, Backend, Schema, Store, StoreError};
 
 /// Does what was asked, and prints it.
@@ -20,7 +19,7 @@ use store::{AuditRecord, Backend, Schema, Store, StoreError};
 pub async fn run(command: DatabaseCommand, database: &str, json: bool) -> Result<(), Failure> {
     match command {
         DatabaseCommand::Backup { file } => backup(database, &file, json).await,
-        DatabaseCommand::Restore { file } => restore(database, &file, json).await,
+        DatabaseCommand::Restore { file } => restore::restore(database, &file, json).await,
         DatabaseCommand::Migrate => migrate(database, json).await,
         DatabaseCommand::Retain(flags) => retain(database, &flags, json).await,
     }
@@ -42,6 +41,8 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
         store::check_leftovers(&format!("sqlite://{}", file.display())).await.map_err(failed)?;
     }
     let beside = file.with_extension("unfinished");
+    // One of a backup that was killed: there may be none.
+    let _ = std::fs::remove_file(&beside);
     let whole = match backend {
         Backend::Sqlite => {
             let name = beside.to_str().ok_or_else(|| wrong("the name of the file is no text"))?;
@@ -49,15 +50,12 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
         }
         Backend::Postgres => {
             let arguments = ["--format=custom", "--no-owner", "--no-privileges", "--file"].map(str::to_owned);
-            postgres("pg_dump", &[&arguments[..], &[beside.display().to_string()]].concat(), database)
+            let arguments = [&arguments[..], &[beside.display().to_string()]].concat();
+            postgres("pg_dump", &arguments, database).and_then(|ran| succeeded("pg_dump", &ran))
         }
     };
     store.close().await;
-    let renamed = whole.and_then(|()| {
-        let synced = std::fs::File::open(&beside).and_then(|written| written.sync_all());
-        let renamed = synced.and_then(|()| std::fs::rename(&beside, file));
-        renamed.map_err(|fault| Failure::new(Exit::Failure, format!("{}: {fault}", file.display())))
-    });
+    let renamed = whole.and_then(|()| put_in_place(&beside, file));
     if renamed.is_err() {
         // Whether there was anything to remove does not matter.
         let _ = std::fs::remove_file(&beside);
@@ -72,72 +70,11 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
     Ok(())
 }
 
-async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Failure> {
-    check_backup(database, file)?;
-    if let Some(path) = database.strip_prefix("sqlite://") {
-        if Path::new(path).exists() {
-            return Err(wrong(format!("{path} is there already, and was not changed: restore into a new file")));
-        }
-        let source = format!("sqlite://{}", file.display());
-        store::copy_sqlite(&source, path).await.map_err(|fault| match fault {
-            StoreError::Corrupt { reason, .. } => Failure::new(
-                Exit::DataInvalid,
-                format!("{}: the backup is damaged ({reason}): use another one", file.display()),
-            ),
-            other => failed(other),
-        })?;
-    } else {
-        store::check_url(database).map_err(failed)?;
-        if schema(database).await.map_err(failed)?.found.is_some() {
-            let why = "the database has tables of Headroom already, and was not changed: restore into an empty one (createdb)";
-            return Err(wrong(why));
-        }
-        let arguments = ["--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges", "--dbname"];
-        let mut arguments = arguments.map(str::to_owned).to_vec();
-        arguments.push(without_password(database).0);
-        arguments.push(file.display().to_string());
-        postgres("pg_restore", &arguments, database)?;
-    }
-    let store = store::connect(database).await.map_err(failed)?;
-    store.outdate_leases().await.map_err(failed)?;
-    let mut tasks = 0;
-    let placed = store.placed_pools().await.map_err(failed)?;
-    for pool in &placed {
-        let journal = store.open_journal(&pool.pool).await.map_err(failed)?;
-        let placement = settings::load(store.as_ref(), &pool.pool).await.map_err(failed)?.placement;
-        let Rebuilt { pool, .. } = rebuild(&journal, placement.policy(), placement.rules()).map_err(failed)?;
-        tasks += pool.snapshot().running.len();
-    }
-    let clusters = store.clusters().await.map_err(failed)?.len();
-    let quotas = store.latest_quotas(None).await.map_err(failed)?.len();
-    note(store.as_ref(), "database restore", &file.display().to_string()).await?;
-    store.close().await;
-    if json {
-        let body =
-            json!({ "clusters": clusters, "placed_pools": placed.len(), "running_tasks": tasks, "quotas": quotas });
-        print_json(&body);
-    } else {
-        say(format_args!(
-            "restored and checked: {clusters} clusters, {} placed pools with {tasks} running tasks, {quotas} quotas",
-            placed.len()
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses a file that is no backup of the kind of database that it is restored into.
-fn check_backup(database: &str, file: &Path) -> Result<(), Failure> {
-    let refused = |why: &str| Failure::new(Exit::DataInvalid, format!("{}: {why}", file.display()));
-    let mut head = Vec::new();
-    let opened = std::fs::File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut head));
-    opened.map_err(|fault| refused(&format!("{fault}; name a file of quota-service database backup")))?;
-    let is_sqlite = database.starts_with("sqlite://");
-    match (head.starts_with(b"SQLite format 3"), head.starts_with(b"PGDMP")) {
-        (true, _) if !is_sqlite => Err(refused("a backup of SQLite: restore it with --database sqlite://NEW-FILE")),
-        (_, true) if is_sqlite => Err(refused("a backup of Postgres: restore it into a database of Postgres")),
-        (false, false) => Err(refused("no backup: name a file of quota-service database backup")),
-        _ => Ok(()),
-    }
+/// Gives a file that is whole its name.
+fn put_in_place(beside: &Path, file: &Path) -> Result<(), Failure> {
+    let synced = std::fs::File::open(beside).and_then(|written| written.sync_all());
+    let renamed = synced.and_then(|()| std::fs::rename(beside, file));
+    renamed.map_err(|fault| Failure::new(Exit::Failure, format!("{}: {fault}", file.display())))
 }
 
 async fn migrate(database: &str, json: bool) -> Result<(), Failure> {
@@ -217,7 +154,7 @@ async fn note(store: &dyn Store, action: &str, target: &str) -> Result<(), Failu
 }
 
 /// Runs a program of Postgres. The password goes by the environment: arguments are seen by everybody on the machine.
-fn postgres(program: &str, arguments: &[String], database: &str) -> Result<(), Failure> {
+fn postgres(program: &str, arguments: &[String], database: &str) -> Result<Output, Failure> {
     let (url, password) = without_password(database);
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -228,12 +165,18 @@ fn postgres(program: &str, arguments: &[String], database: &str) -> Result<(), F
         command.env("PGPASSWORD", password);
     }
     let missing = |fault| format!("{program} is not there ({fault}): install the client programs of Postgres");
-    let ran = command.output().map_err(|fault| Failure::new(Exit::Failure, missing(fault)))?;
+    command.output().map_err(|fault| Failure::new(Exit::Failure, missing(fault)))
+}
+
+fn succeeded(program: &str, ran: &Output) -> Result<(), Failure> {
     if ran.status.success() {
         return Ok(());
     }
-    let output = String::from_utf8_lossy(&ran.stderr);
-    Err(Failure::new(Exit::Failure, format!("{program} failed: {}", output.trim())))
+    Err(Failure::new(Exit::Failure, format!("{program} failed: {}", fault_text(ran))))
+}
+
+fn fault_text(ran: &Output) -> String {
+    String::from_utf8_lossy(&ran.stderr).trim().to_owned()
 }
 
 /// A URL without its password, and the password, decoded.

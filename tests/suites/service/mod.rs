@@ -21,6 +21,7 @@ mod overrides;
 mod quota;
 mod reported_jobs;
 mod restart;
+mod restores;
 mod retrain;
 mod silence;
 mod statement;
