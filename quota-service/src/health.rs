@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::metrics;
 use arc_swap::ArcSwapOption;
 use serving::standing::Standing;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Backend, StoreError};
 use tokio::sync::watch;
@@ -24,6 +24,50 @@ const FAILING_WRITES: u32 = 3;
 /// How long after the last of them: without another one the proof decides again.
 const FAILING_FOR: Duration = Duration::from_secs(10);
 
+/// Why the database refused a write of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// For every caller to read.
+    why: String,
+    /// Whether smaller writes may succeed meanwhile.
+    is_full: bool,
+}
+
+impl Refusal {
+    /// `None` where the database is not at fault.
+    #[must_use]
+    pub fn of(fault: &StoreError) -> Option<Self> {
+        let is_refused = matches!(
+            fault,
+            StoreError::Unavailable { .. }
+                | StoreError::Busy { .. }
+                | StoreError::Full { .. }
+                | StoreError::Lost { .. }
+                | StoreError::Denied { .. }
+                | StoreError::Tls { .. }
+                | StoreError::NotAudited { .. }
+        );
+        is_refused.then(|| Self { why: shown(fault), is_full: matches!(fault, StoreError::Full { .. }) })
+    }
+}
+
+/// Writes of clients that the database refused, one after the other.
+#[derive(Debug)]
+struct Refused {
+    times: u32,
+    last: Instant,
+    why: Refusal,
+    /// Whether a write was done since the last of them, of a client or a proof.
+    has_written: bool,
+}
+
+impl Refused {
+    fn is_failing(&self) -> bool {
+        let is_over = self.has_written && self.last.elapsed() >= FAILING_FOR;
+        self.times >= FAILING_WRITES && !is_over
+    }
+}
+
 /// State of the database.
 #[derive(Debug)]
 pub struct Health {
@@ -31,13 +75,12 @@ pub struct Health {
     refuses: ArcSwapOption<String>,
     /// Why its server is gone; `None` while it answers.
     gone: watch::Sender<Option<String>>,
-    /// Writes of clients that failed since the last one that did not, and when the last of them did.
-    failed: Mutex<Option<(u32, Instant)>>,
+    refused: Mutex<Option<Refused>>,
 }
 
 impl Default for Health {
     fn default() -> Self {
-        Self { refuses: ArcSwapOption::empty(), gone: watch::Sender::new(None), failed: Mutex::default() }
+        Self { refuses: ArcSwapOption::empty(), gone: watch::Sender::new(None), refused: Mutex::default() }
     }
 }
 
@@ -49,17 +92,47 @@ impl Health {
         gone.or_else(|| self.refuses.load().as_ref().map(|why| String::clone(why))).or_else(|| self.failing())
     }
 
-    /// Notes how a write of a client ended: there may be room for the row of a proof, and none for a task.
-    pub fn note_write(&self, is_written: bool) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        *failed = (!is_written).then(|| (failed.map_or(1, |(times, _)| times.saturating_add(1)), Instant::now()));
+    /// Notes that the database refused a write of a client: there may be room for the row of a proof, and none for a task.
+    pub fn note_refusal(&self, why: Refusal) {
+        let mut refused = self.refused();
+        let times = refused.as_ref().map_or(0, |before| before.times).saturating_add(1);
+        *refused = Some(Refused { times, last: Instant::now(), why, has_written: false });
+        drop(refused);
+        self.tell();
+    }
+
+    /// Notes that a write of a client was done. On a full disk small ones are while larger ones are refused.
+    pub fn note_write(&self) {
+        let mut refused = self.refused();
+        match refused.as_mut().filter(|refused| refused.why.is_full && refused.is_failing()) {
+            Some(full) => full.has_written = true,
+            None => *refused = None,
+        }
+        drop(refused);
+        self.tell();
+    }
+
+    fn note_proof(&self, proved: &Result<(), StoreError>) {
+        self.refuses.store(proved.as_ref().err().map(|fault| Arc::new(shown(fault))));
+        if let Some(refused) = self.refused().as_mut().filter(|_| proved.is_ok()) {
+            refused.has_written = true;
+        }
+        self.tell();
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Option<Refused>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failing(&self) -> Option<String> {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (times, last) = failed?;
-        let fails = times >= FAILING_WRITES && last.elapsed() < FAILING_FOR;
-        fails.then(|| format!("the last {times} writes were refused by the database"))
+        let refused = self.refused();
+        let failing = refused.as_ref().filter(|refused| refused.is_failing())?;
+        Some(format!("writes are refused by the database: {}", failing.why.why))
+    }
+
+    /// The metrics say what `/readyz` says.
+    fn tell(&self) {
+        metrics::database_takes_writes(self.problem().is_none());
     }
 
     /// Ends, with the reason, once the database is gone and what needs no database is answered.
@@ -83,6 +156,7 @@ impl Health {
             *gone = now;
             changed
         });
+        self.tell();
     }
 }
 
@@ -113,8 +187,7 @@ impl Prover {
         } else if matches!(proved, Err(StoreError::Busy { .. })) && self.proved_at.elapsed() < PROOF_STANDS {
             return Ok(());
         }
-        metrics::database_takes_writes(proved.is_ok());
-        health.refuses.store(proved.as_ref().err().map(|fault| Arc::new(shown(fault))));
+        health.note_proof(&proved);
         self.standing.note(
             "",
             &proved,
@@ -183,5 +256,74 @@ pub async fn pulse(core: Arc<Core>, health: Arc<Health>) {
         };
         health.note_gone(gone);
         tokio::time::sleep(PULSE_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    fn full() -> StoreError {
+        StoreError::Full { reason: "no space left on device".to_owned() }
+    }
+
+    /// As if the last refusal were so long ago.
+    fn pass(health: &Health, time: Duration) {
+        let mut refused = health.refused();
+        let refused = refused.as_mut().unwrap();
+        refused.last = refused.last.checked_sub(time).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_writes_that_fit_do_not_end_it() {
+        let health = Health::default();
+        let refuse = || health.note_refusal(Refusal::of(&full()).unwrap());
+        (0..2).for_each(|_| refuse());
+        health.note_write();
+        (0..2).for_each(|_| refuse());
+        assert_eq!(health.problem(), None, "no three in a row");
+        refuse();
+        health.note_write();
+        health.note_proof(&Ok(()));
+        let why = health.problem().unwrap();
+        assert!(why.contains("no space left on device"), "{why}");
+        refuse();
+        pass(&health, FAILING_FOR);
+        assert!(health.problem().is_some(), "nothing was written since");
+        health.note_proof(&Ok(()));
+        assert_eq!(health.problem(), None);
+    }
+
+    #[test]
+    fn a_write_that_is_done_after_silence_ends_it_and_faults_of_others_are_none() {
+        let health = Health::default();
+        let silent = StoreError::Unavailable { reason: "no answer for 1000 ms".to_owned() };
+        (0..3).for_each(|_| health.note_refusal(Refusal::of(&silent).unwrap()));
+        assert!(health.problem().unwrap().contains("no answer for 1000 ms"));
+        health.note_write();
+        assert_eq!(health.problem(), None);
+        let fenced = StoreError::Fenced { cluster: "earth".to_owned(), epoch: 1 };
+        assert_eq!(Refusal::of(&fenced), None);
+        let denied = StoreError::Denied { reason: "password of headroom".to_owned() };
+        assert!(!Refusal::of(&denied).unwrap().why.contains("headroom"), "secrets stay in the log");
+    }
+
+    #[test]
+    fn the_metric_of_writes_follows_what_is_ready() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let rendered = recorder.handle();
+        let shows = |value: u8| rendered.render().contains(&format!("headroom_database_takes_writes {value}"));
+        ::metrics::with_local_recorder(&recorder, || {
+            let health = Health::default();
+            health.note_proof(&Ok(()));
+            assert!(shows(1));
+            health.note_gone(Some("connection refused".to_owned()));
+            assert!(shows(0), "the server is gone");
+            health.note_gone(None);
+            assert!(shows(1));
+            (0..3).for_each(|_| health.note_refusal(Refusal::of(&full()).unwrap()));
+            assert!(shows(0), "the disk is full");
+        });
     }
 }

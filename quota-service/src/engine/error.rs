@@ -1,5 +1,6 @@
 //! Reasons why the writer of a pool refuses a call.
 
+use crate::health::Refusal;
 use crate::leases::Leader;
 use placement::pool::{Beside, Fault};
 use store::{StoreError, TaskStatus};
@@ -50,14 +51,14 @@ pub enum EngineError {
     Broken { detail: String },
     /// Nothing was acknowledged; what is stored is read again before the next decision.
     #[error("{detail}")]
-    Unavailable { detail: String },
+    Unavailable { detail: String, refusal: Option<Refusal> },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl EngineError {
     pub(super) fn stopped() -> Self {
-        Self::Unavailable { detail: "the service is stopping".to_owned() }
+        Self::Unavailable { detail: "the service is stopping".to_owned(), refusal: None }
     }
 }
 

@@ -8,6 +8,7 @@ use super::state::State;
 use super::tally::Tally;
 use super::turn::Draft;
 use super::views;
+use crate::health::Refusal;
 use crate::metrics;
 use serving::standing::Standing;
 use std::any::Any;
@@ -278,7 +279,7 @@ impl TurnFault {
             Self::Panicked(_) => EngineError::Broken { detail },
             Self::Store(fault) if fault.is_of_content() => EngineError::Refused { detail },
             Self::Store(StoreError::Full { reason }) => EngineError::Store(StoreError::Full { reason: reason.clone() }),
-            Self::Store(_) => EngineError::Unavailable { detail },
+            Self::Store(fault) => EngineError::Unavailable { detail, refusal: Refusal::of(fault) },
         }
     }
 }

@@ -5,6 +5,7 @@ mod response;
 use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
+use crate::health::Refusal;
 use crate::leases::Leader;
 use crate::metrics;
 use placement::pool::Fault;
@@ -85,6 +86,8 @@ pub enum ApiError {
     /// The writer of a pool could not write; nothing was done.
     NotWritten {
         detail: String,
+        /// Of the database, where that is why.
+        refusal: Option<Refusal>,
     },
     Query {
         detail: String,
@@ -139,10 +142,10 @@ impl From<EngineError> for ApiError {
             EngineError::Promised { .. } => Self::Placing(PlacingFault::Promised { detail }),
             EngineError::OpenTasks { tasks } => Self::Placing(PlacingFault::OpenTasks { tasks }),
             EngineError::TooLarge { .. } => Self::Placing(PlacingFault::TooLarge { detail }),
-            EngineError::Undecided => Self::NotWritten { detail },
+            EngineError::Undecided => Self::NotWritten { detail, refusal: None },
             EngineError::Refused { detail } => Self::Refused { detail },
             EngineError::Broken { .. } => Self::Broken,
-            EngineError::Unavailable { detail } => Self::NotWritten { detail },
+            EngineError::Unavailable { detail, refusal } => Self::NotWritten { detail, refusal },
             EngineError::Store(fault) => Self::Store(fault),
         }
     }
@@ -178,8 +181,8 @@ impl ApiError {
             | Self::NoState { .. }
             | Self::UnknownHours { .. }
             | Self::UnknownOrganization { .. } => self.of_names(),
-            Self::NoQuotaYet { why } => Self::later("no-quota-yet", "No quota yet", why),
-            Self::NoWrites { why } => Self::later("no-writes", "The database takes no writes", why),
+            Self::NoQuotaYet { why } => response::later("no-quota-yet", "No quota yet", why),
+            Self::NoWrites { why } => response::later("no-writes", "The database takes no writes", why),
             Self::NoNodes
             | Self::UnknownTask { .. }
             | Self::TaskDiffers { .. }
@@ -278,7 +281,7 @@ impl ApiError {
             }
             Self::Refused { detail } => of(422, "refused", "The database cannot hold this", detail),
             Self::Broken => of(500, "internal", "The service failed", "see the log of the service".to_owned()),
-            Self::NotWritten { detail } => {
+            Self::NotWritten { detail, .. } => {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Not written", detail) }
             }
             other => unreachable!("no problem of a task: {other:?}"),
@@ -334,11 +337,6 @@ impl ApiError {
             }
             other => unreachable!("no problem of load: {other:?}"),
         }
-    }
-
-    /// Problems that pass by themselves.
-    fn later(code: &str, title: &str, why: String) -> Problem {
-        Problem { retry_after_s: Some(RETRY_AFTER_S), ..Self::plain(503, code, title, why) }
     }
 
     pub(in crate::http) fn plain(status: u16, code: &str, title: &str, detail: String) -> Problem {

@@ -10,10 +10,10 @@ use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
 use crate::access::{Access, Caller, Refused};
 use crate::config::Config;
-use crate::health::Health;
+use crate::health::{Health, Refusal};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::LengthLimitError;
@@ -229,20 +229,19 @@ async fn written(
         Ok(answered) => Ok(answered),
         Err(fault) => match fault.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned() })),
+            Err(_) => {
+                Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned(), refusal: None }))
+            }
         },
     }
 }
 
-/// Notes whether the database took a write; an answer of another replica is no evidence.
+/// Notes whether the database took a write; a refusal of another replica, or for want of one that leads, is no evidence.
 fn note(health: &Health, response: &Response) {
-    let is_here = response.extensions().get::<forward::Elsewhere>().is_none();
-    match response.status() {
-        status if status.is_success() => health.note_write(true),
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE if is_here => {
-            health.note_write(false);
-        }
-        _ => {}
+    match response.extensions().get::<Refusal>() {
+        Some(refusal) => health.note_refusal(refusal.clone()),
+        None if response.status().is_success() => health.note_write(),
+        None => {}
     }
 }
 
@@ -304,6 +303,25 @@ mod tests {
         assert!(!guard.has_token(one, at(50)) && guard.has_token(one, at(150)), "a tenth of a second each");
         assert_eq!((0..40).filter(|_| guard.has_token(one, at(60_000))).count(), 20);
         assert!((0..1_000).all(|_| Guard::new(limits(0)).has_token(one, start)));
+    }
+
+    #[test]
+    fn a_leader_that_is_dead_or_a_full_queue_is_no_refusal_of_the_database() {
+        let dead = ApiError::plain(503, "not-the-writer", "The leader does not answer", "try again".to_owned());
+        let stopping = || ApiError::NotWritten { detail: "the service is stopping".to_owned(), refusal: None };
+        let full = || ApiError::Store(StoreError::Full { reason: "no space".to_owned() });
+        let after = |refused: &dyn Fn() -> ApiError| {
+            let health = Health::default();
+            (0..5).for_each(|_| note(&health, &refused().into_response()));
+            health.problem()
+        };
+        assert_eq!(after(&|| ApiError::Problem(Box::new(dead.clone()))), None);
+        assert_eq!(after(&|| ApiError::Elsewhere(None)), None);
+        assert_eq!(after(&|| ApiError::NoQuotaYet { why: "none".to_owned() }), None);
+        assert_eq!(after(&|| ApiError::Overloaded { retry_after_s: 1 }), None);
+        assert_eq!(after(&|| ApiError::TooMany { rate: 1, retry_after_s: 1 }), None);
+        assert_eq!(after(&stopping), None);
+        assert!(after(&full).unwrap().contains("no space"));
     }
 
     #[test]

@@ -4,8 +4,16 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 const GAUGES: [(&str, &str); 56] = [
     ("headroom_build_info", "1, with the version of the program"),
-    ("headroom_database_up", "1 if the database answered at the last beat, else 0"),
-    ("headroom_database_takes_writes", "1 if the last test write succeeded, else 0"),
+    (
+        "headroom_database_up",
+        "1 if the database took the last renewal of the leases, every fifth of lease_s, else 0: an outage shows some \
+         seconds later than in headroom_database_takes_writes",
+    ),
+    (
+        "headroom_database_takes_writes",
+        "0 from when /readyz answers no-writes, else 1: a test write failed, writes of clients are refused, or the \
+         server is gone",
+    ),
     ("headroom_leads", "1 if this service is the leader of the cluster, 0 if another service is"),
     (
         "headroom_quota_gpus",

@@ -124,7 +124,7 @@ pub fn database_is(up: bool) {
     gauge!("headroom_database_up").set(f64::from(u8::from(up)));
 }
 
-/// Whether the last proof of a write succeeded.
+/// Whether the database takes writes, as far as it is known.
 pub fn database_takes_writes(does: bool) {
     gauge!("headroom_database_takes_writes").set(f64::from(u8::from(does)));
 }

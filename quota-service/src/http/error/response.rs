@@ -1,6 +1,7 @@
 //! A refusal as a response.
 
-use super::ApiError;
+use super::{ApiError, RETRY_AFTER_S};
+use crate::health::Refusal;
 use crate::http::forward::Elsewhere;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,10 +22,20 @@ pub(super) fn not_found(what: &str, detail: String) -> Problem {
     ApiError::plain(404, "not-found", "Not found", detail)
 }
 
+/// A problem that passes by itself.
+pub(super) fn later(code: &str, title: &str, why: String) -> Problem {
+    Problem { retry_after_s: Some(RETRY_AFTER_S), ..ApiError::plain(503, code, title, why) }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let elsewhere = match &self {
             Self::Elsewhere(Some(leader)) if !leader.address.is_empty() => Some(Elsewhere(leader.address.clone())),
+            _ => None,
+        };
+        let refusal = match &self {
+            Self::Store(fault) => Refusal::of(fault),
+            Self::NotWritten { refusal, .. } => refusal.clone(),
             _ => None,
         };
         let problem = self.problem();
@@ -43,13 +54,15 @@ impl IntoResponse for ApiError {
         if let Some(elsewhere) = elsewhere {
             response.extensions_mut().insert(elsewhere);
         }
+        if let Some(refusal) = refusal {
+            response.extensions_mut().insert(refusal);
+        }
         response
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::RETRY_AFTER_S;
     use super::*;
     use store::StoreError;
 
