@@ -77,7 +77,7 @@ pub enum StoreError {
     /// belongs to a file that was moved away.
     #[error(
         "the database file {path} {file}, and {beside} lies there with what was not yet written to it: put the file back beside \
-         it, or, to do without that, move {beside} away first; nothing was changed"
+         it, or, to do without that, move {beside} away first{or_else}; nothing was changed"
     )]
     Leftover {
         /// Path of the file.
@@ -86,6 +86,8 @@ pub enum StoreError {
         file: &'static str,
         /// Path of the log or journal.
         beside: String,
+        /// Another remedy; empty where there is none.
+        or_else: String,
     },
     /// The write-ahead log that lies beside an SQLite database lacks what its own one held.
     #[error(

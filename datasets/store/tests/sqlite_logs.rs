@@ -291,6 +291,21 @@ async fn refuses_after(put: impl FnOnce(&Path, &[u8], &[u8]), is_kept: bool) {
 }
 
 #[tokio::test]
+async fn a_file_that_was_copied_with_its_log_and_came_back_alone_goes_on_without_the_note_and_lacks_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // Open until the end, as a program that is killed leaves the files.
+    let ([_store, _other], file, _) = beside_another(folder.path()).await;
+    fs::copy(&file, file.with_extension("new")).unwrap();
+    fs::rename(file.with_extension("new"), &file).unwrap();
+    let fault = store::check_existing(&url(&file)).await.unwrap_err().to_string();
+    let note = beside(&file, "-opened");
+    assert!(fault.contains(&format!("of one moment, move {} away instead", note.display())), "{fault}");
+    fs::rename(&note, folder.path().join("moved")).unwrap();
+    store::check_existing(&url(&file)).await.unwrap();
+    assert_eq!(sound_rows(&copied(&file).0).await, 480);
+}
+
+#[tokio::test]
 async fn a_log_that_lacks_what_the_own_one_held_is_refused_and_stays_as_it_is() {
     refuses_after(|log, _, other| replaces(log, other), true).await;
     refuses_after(|log, _, other| fs::write(log, other).unwrap(), false).await;

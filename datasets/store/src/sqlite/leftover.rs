@@ -21,21 +21,33 @@ pub(crate) async fn check(path: &str) -> Result<(), StoreError> {
         let leftovers = ["-wal", "-journal"].map(|suffix| (suffix, beside(Path::new(path), suffix)));
         let leftover = leftovers.into_iter().find(|(_, place)| size(place) > Some(0));
         let (Some((suffix, place)), file) = (leftover, size(Path::new(path))) else { return Ok(()) };
-        let fault = |file| StoreError::Leftover { path: path.to_owned(), file, beside: place.display().to_string() };
+        let fault = |file, or_else| {
+            let (path, beside) = (path.to_owned(), place.display().to_string());
+            StoreError::Leftover { path, file, beside, or_else }
+        };
         if file > Some(0) {
             return match log_owner::check(Path::new(path)) {
                 _ if suffix != "-wal" => Ok(()),
-                Checked::OtherFile => Err(fault("is another one than before")),
+                Checked::OtherFile => Err(fault("is another one than before", of_one_moment(Path::new(path)))),
                 Checked::OtherLog => Err(other_log(Path::new(path))),
                 Checked::Fits => Ok(()),
             };
         }
         let is_being_made = suffix == "-journal" && file.is_some();
         if !is_being_made || Instant::now() >= deadline {
-            return Err(fault(if file.is_some() { "is empty" } else { "is missing" }));
+            return Err(fault(if file.is_some() { "is empty" } else { "is missing" }, String::new()));
         }
         tokio::time::sleep(BUSY_PAUSE).await;
     }
+}
+
+/// The way on for an operator who knows what no program can: an older file with this log would be destroyed.
+fn of_one_moment(database: &Path) -> String {
+    let note = log_owner::place(database);
+    format!(
+        "; only if the file and its log are copies of one moment, move {} away instead, and lose nothing",
+        note.display()
+    )
 }
 
 fn other_log(database: &Path) -> StoreError {
