@@ -164,12 +164,12 @@ pub struct PoolSummary {
     pub overrides: usize,
 }
 
-/// Tasks of a pool, of both classes.
+/// Tasks of a pool, of both classes, as of its last renewal. `GET /v1/pools/{id}/snapshot` has those of this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolTasks {
-    /// Tasks that wait.
+    /// Tasks that waited at the last renewal.
     pub waiting: u64,
-    /// Tasks that run.
+    /// Tasks that ran at the last renewal.
     pub running: u64,
 }
 

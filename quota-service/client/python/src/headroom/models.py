@@ -1465,13 +1465,14 @@ class PoolSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolTasks:
-    """Tasks of a pool, of both classes."""
+    """Tasks of a pool, of both classes, as of its last renewal. `GET /v1/pools/{id}/snapshot` has those of this
+    moment."""
 
     running: int
-    """Tasks that run."""
+    """Tasks that ran at the last renewal."""
 
     waiting: int
-    """Tasks that wait."""
+    """Tasks that waited at the last renewal."""
 
 
 @dataclass(frozen=True, kw_only=True)
