@@ -2,7 +2,9 @@
 
 use super::{alerts, file, text};
 use std::collections::BTreeSet;
-use tests::{program_names, workspace_root};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tests::{program_names, program_path, workspace_root};
 
 fn units(ending: &str) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(file("systemd")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -49,6 +51,49 @@ fn units_run_existing_programs_as_an_unprivileged_user() {
     for (name, _) in units(".timer") {
         assert!(file(&format!("systemd/{}", name.replace(".timer", ".service"))).exists(), "{name} starts nothing");
     }
+}
+
+/// Runs the commands of a unit (`ExecStart`, then `ExecStartPost`) as systemd does, but for its folders: `state` in place of `/var/lib`, the
+/// programs of this build, and a settings file that may be missing. The exit code of the first that fails and its stderr, else 0.
+fn ran_unit(unit: &str, instance: &str, state: &Path, settings: &Path) -> (i32, String) {
+    let programs = format!("{}/", program_path("datasets").parent().unwrap().display());
+    for key in ["ExecStart=", "ExecStartPost="] {
+        for line in unit.lines().filter_map(|line| line.strip_prefix(key)) {
+            let line = line.replace("%%", "%").replace("%S", state.to_str().unwrap()).replace("%i", instance);
+            let line = line.replace("/usr/local/bin/", &programs);
+            let line = line
+                .replace("/etc/headroom/headroom.toml", settings.to_str().unwrap())
+                .replace("*.backup", "'*.backup'");
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", &line]).stdin(Stdio::null()).current_dir(state).env_remove("DATABASE_URL");
+            let ran = command.output().unwrap();
+            if !ran.status.success() {
+                return (ran.status.code().unwrap_or(-1), String::from_utf8_lossy(&ran.stderr).into_owned());
+            }
+        }
+    }
+    (0, String::new())
+}
+
+#[test]
+fn the_command_of_every_unit_is_accepted_and_those_that_end_do_their_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, settings) = (folder.path(), folder.path().join("headroom.toml"));
+    for (name, unit) in units(".service") {
+        let (code, stderr) = ran_unit(&unit, "8081", state, &state.join("missing.toml"));
+        assert_eq!(code, 4, "{name} without its settings: {stderr}");
+    }
+    for name in ["headroom", "headroom-backups", "headroom-incoming"] {
+        std::fs::create_dir(state.join(name)).unwrap();
+    }
+    std::fs::write(&settings, format!("database = \"sqlite://{}/headroom/headroom.db\"\n", state.display())).unwrap();
+    let usage = "hour,cluster,gpu_model,organization,demand_gpus\n2026-11-22T00:00:00Z,earth,V100,a,4\n";
+    std::fs::write(state.join("headroom-incoming/earth.csv"), usage).unwrap();
+    for name in ["headroom-ingest@.service", "headroom-backup.service", "headroom-retain.service"] {
+        let (code, stderr) = ran_unit(&text(&format!("systemd/{name}")), "earth", state, &settings);
+        assert_eq!(code, 0, "{name}: {stderr}");
+    }
+    assert_eq!(std::fs::read_dir(state.join("headroom-backups")).unwrap().count(), 1);
 }
 
 #[test]
