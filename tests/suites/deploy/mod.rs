@@ -8,6 +8,7 @@ pub(crate) mod served;
 mod settings;
 mod slurm;
 mod units;
+mod walk;
 
 use std::path::PathBuf;
 use tests::workspace_root;
