@@ -52,7 +52,8 @@ class Refused(Exception):
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         fields = "; ".join(f"{one['pointer']}: {one['detail']}" for one in problem.get("errors", []))
-        super().__init__(f"{status} {problem.get('code', '')}: {problem.get('detail', '')} {fields}".strip())
+        known = f"; known: {', '.join(problem['known'])}" if problem.get("known") else ""
+        super().__init__(f"{status} {problem.get('code', '')}: {problem.get('detail', '')} {fields}".strip() + known)
         self.status = status
         self.code: str = problem.get("code", "")
 

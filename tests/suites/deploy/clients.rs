@@ -143,6 +143,9 @@ fn the_client_in_python_polls_reports_and_prints_refusals() {
     let wrong = [&outcome[..], &["--kind", "evicted"]].concat();
     let printed = String::from_utf8_lossy(&ran(python(at, &admin, &wrong)).stderr).into_owned();
     assert!(printed.contains("/outcomes/0/kind: \"evicted\" is not known; write one of"), "{printed}");
+    let printed =
+        String::from_utf8_lossy(&ran(python(at, &read, &["poll", "--hours", "5", "--count", "1"])).stderr).into_owned();
+    assert!(printed.contains("choose one of `known`") && printed.contains("; known: 1, "), "{printed}");
 }
 
 #[test]

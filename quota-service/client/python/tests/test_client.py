@@ -102,6 +102,11 @@ class Retries(unittest.TestCase):
             served.client(patience_s=60).pool("earth", "A100").submit(organization="vision", pods=0)
         self.assertEqual((raised.exception.code, len(served.requests)), ("bad-body", 1))
 
+    def test_a_refusal_of_a_name_lists_the_known_ones(self) -> None:
+        served = Served(httpx.Response(404, json=problem(404, "unknown-pool", known=["earth:A100", "earth:V100"])))
+        with self.assertRaisesRegex(headroom.Refused, "404 unknown-pool: what to do; known: earth:A100, earth:V100$"):
+            served.client(patience_s=0).quota("earth", "B100", hours=4)
+
     def test_errors_and_answers_go_from_process_to_process(self) -> None:
         refusal = headroom.Refused(400, decode(models.Problem, problem(400, "bad-body")))
         again = pickle.loads(pickle.dumps(refusal))

@@ -26,7 +26,8 @@ class Refused(HeadroomError):
 
     def __init__(self, status: int, problem: Problem) -> None:
         fields = "".join(f"; {one.pointer}: {one.detail}" for one in problem.errors or [])
-        super().__init__(f"{status} {problem.code}: {problem.detail}{fields}")
+        known = f"; known: {', '.join(problem.known)}" if problem.known else ""
+        super().__init__(f"{status} {problem.code}: {problem.detail}{fields}{known}")
         #: The HTTP status.
         self.status = status
         #: The whole answer.
