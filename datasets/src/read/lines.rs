@@ -19,6 +19,8 @@ pub struct Lines<R> {
     /// Offset of the first byte and number of each line that is not blank, the oldest first.
     starts: VecDeque<(u64, u64)>,
     quotes: Quotes,
+    /// The first bytes are those of gzip.
+    is_gzip: bool,
 }
 
 impl<R> Lines<R> {
@@ -40,7 +42,13 @@ impl<R> Lines<R> {
             after_cr: false,
             starts: VecDeque::new(),
             quotes: Quotes::new(has_notes),
+            is_gzip: false,
         }
+    }
+
+    /// Whether what was read is compressed by gzip (RFC 1952).
+    pub const fn is_gzip(&self) -> bool {
+        self.is_gzip
     }
 
     /// The gravest fault of the quotes before a byte; those before it are forgotten.
@@ -57,6 +65,7 @@ impl<R> Lines<R> {
     }
 
     fn look_at(&mut self, bytes: &[u8]) {
+        self.is_gzip |= self.offset == 0 && bytes.starts_with(&[0x1f, 0x8b]);
         for byte in bytes {
             self.quotes.follow(*byte, self.offset);
             match byte {

@@ -80,6 +80,8 @@ pub enum RowFault {
     Fields { expected: u64, found: u64 },
     #[error("not UTF-8 text: save the file as UTF-8")]
     NotText,
+    #[error("compressed by gzip: decompress the file first (gunzip)")]
+    Compressed,
     #[error("row group {row_group}, {fault}")]
     InGroup { row_group: usize, fault: Box<RowFault> },
     #[error("column {column}: no value: fill it, or leave the row out")]

@@ -54,6 +54,9 @@ impl Table {
     ) -> Result<Self, ReadError> {
         let mut reader = builder.trim(csv::Trim::All).from_reader(source);
         let read = reader.headers().map(|header| header.iter().map(str::to_owned).collect::<Vec<_>>());
+        if reader.get_ref().is_gzip() {
+            return Err(ReadError::Row { file: file.to_owned(), row: 1, fault: RowFault::Compressed });
+        }
         let end = reader.position().byte();
         if let Some(fault) = reader.get_mut().quote_fault(end) {
             let row = reader.get_mut().number_from(0);

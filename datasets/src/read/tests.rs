@@ -91,7 +91,7 @@ fn every_bad_row_is_named_with_file_row_column_and_remedy() {
         ),
         (
             "2020-05-01T00:30:00Z,earth,V100,vc1,1",
-            "usage.csv, row 2: column hour: 2020-05-01T00:30:00Z is not the start of an hour; hourly usage starts on \
+            "usage.csv, row 2: column hour: 2020-05-01T00:30:00Z is not the start of an hour in UTC; hourly usage starts on \
              the hour",
         ),
         (

@@ -17,7 +17,7 @@ const LAST_HOUR: i64 = (2_200 - 1_970) * 8_766;
 /// Why a time was refused as the start of an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HourError {
-    #[error("{} is not the start of an hour", UnixSeconds::new(*unix_s))]
+    #[error("{} is not the start of an hour in UTC", UnixSeconds::new(*unix_s))]
     OffTheHour { unix_s: i64 },
     #[error("{unix_s} s since 1970 lies outside the years 1970 to 2200: are these milliseconds?")]
     OutOfRange { unix_s: i64 },
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_hour_off_the_grid_is_named_as_a_date() {
         let fault = HourStart::from_unix_s(1_588_262_460).expect_err("00:01 is no start of an hour");
-        assert_eq!(fault.to_string(), "2020-04-30T16:01:00Z is not the start of an hour");
+        assert_eq!(fault.to_string(), "2020-04-30T16:01:00Z is not the start of an hour in UTC");
         assert!(HourStart::from_unix_s(1_588_262_400_000).is_err(), "milliseconds");
         assert!(HourStart::from_unix_s(-3_600).is_err());
     }

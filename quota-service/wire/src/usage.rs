@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(
             faults,
             [
-                "/rows/1/hour: 2020-05-18T00:30:00Z is not the start of an hour",
+                "/rows/1/hour: 2020-05-18T00:30:00Z is not the start of an hour in UTC",
                 "/rows/2/demand_gpus: -1 GPUs is negative",
                 "/rows/3/hour: invalid time \"yesterday\": write RFC 3339 such as 2024-03-01T00:00:00Z",
                 "/rows/4/demand_gpus: 2.000 GPUs for the same hour as row 0, which has 1.000 GPUs: keep one of them",
