@@ -60,7 +60,7 @@ pub fn run(what: &Report, config: &Config, json: bool) -> Result<(), ExportError
 pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), ExportError> {
     // 1. Read.
     let source = source::read(what, config)?;
-    let Source { forecasts, bounds, zone, capacities, .. } = &source;
+    let Source { forecasts, bounds, zone, capacities, serving, .. } = &source;
     let gaps = RecordingGaps::find(forecasts, what.zero_hours)?;
     let recording_gap_rows = forecasts.rows.iter().filter(|row| gaps.holds(forecasts, row)).count();
     if recording_gap_rows == forecasts.rows.len() {
@@ -69,8 +69,8 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
     // 2. Compute.
     let (subject, reference) = chosen(what, &forecasts.models)?;
     let mut all = metrics::of_forecasts(forecasts, &gaps);
-    let material =
-        Material { forecasts, gaps: &gaps, bounds: bounds.as_ref(), capacities, zone: *zone, subject, reference };
+    let (gaps, bounds, zone) = (&gaps, bounds.as_ref(), *zone);
+    let material = Material { forecasts, gaps, bounds, capacities, serving, zone, subject, reference };
     let models = analysis::models(&material);
     all.extend(metrics::of_skill(&models));
     all.extend(bounds.iter().flat_map(metrics::of_bounds));

@@ -13,6 +13,9 @@ use vocab::{CapacityRow, GuaranteeRate, PoolId};
 /// GPUs of each pool, where they are known.
 pub type Capacities = BTreeMap<PoolId, f64>;
 
+/// The aggregations that serve the pools of a run (`earth:V100=mixture earth:P100=pooled`), by its name in the files.
+pub type Serving = BTreeMap<String, String>;
+
 /// The files of what was played.
 pub const FORECASTS: &str = "forecasts.csv";
 pub const POOL_BOUNDS: &str = "pool_bounds.csv";
@@ -23,6 +26,8 @@ pub struct Source {
     pub bounds: Option<PoolBounds>,
     pub zone: Tz,
     pub capacities: Capacities,
+    /// Of runs: the aggregations that serve their pools, by model.
+    pub serving: Serving,
     /// Where the files of runs lie that were played for this report.
     pub played: Option<TempDir>,
 }
@@ -37,6 +42,7 @@ pub fn read(what: &Report, config: &Config) -> Result<Source, ExportError> {
             bounds: what.pool_bounds.as_deref().map(PoolBounds::read).transpose()?,
             zone: what.time_zone.unwrap_or(Tz::UTC),
             capacities: Capacities::new(),
+            serving: Serving::new(),
             played: None,
         };
         if let Some(bounds) = &source.bounds {
@@ -66,6 +72,7 @@ fn played(what: &Report, config: &Config) -> Result<Source, ExportError> {
         bounds: Some(PoolBounds::read(&bounds)?),
         zone: what.time_zone.unwrap_or(stored),
         capacities: latest(&played.capacities),
+        serving: played.serving,
         played: Some(folder),
     };
     source.add_capacities(&what.capacity)?;

@@ -295,6 +295,20 @@ fn the_page_says_in_words_what_the_pictures_show() {
 }
 
 #[test]
+fn the_page_reports_the_mixture_where_another_bound_did_better_in_hindsight() {
+    let rows = |aggregation: &str, bound: u8| {
+        let row = |hour: u8| {
+            format!("2024-03-01T0{hour}:00:00+08:00,2,earth,V100,orglinear-paper,{aggregation},0.9,{bound},4\n")
+        };
+        row(8) + &row(9)
+    };
+    let (_folder, made) = report(&two_days(), Some(&[rows("independent", 4), rows("mixture", 5)].concat()));
+    let page = page_of(made);
+    let expected = "promise of 2 h at 90.0 %: the mixture bound held at 100.0 % of 2 issue times, with an idle reserve of 1.00 GPUs.";
+    assert!(page.contains(expected), "{page}");
+}
+
+#[test]
 fn bounds_of_a_part_of_the_issue_times_say_of_which() {
     let (_folder, made) = report(&two_days(), Some(BOUNDS));
     let (summary, _) = made.unwrap();

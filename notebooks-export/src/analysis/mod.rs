@@ -21,7 +21,7 @@ pub use worst::{Share, WorstHour, worst_hours};
 use crate::forecasts::{ForecastRow, Forecasts};
 use crate::measured::RecordingGaps;
 use crate::pool_bounds::PoolBounds;
-use crate::source::Capacities;
+use crate::source::{Capacities, Serving};
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use chrono_tz::Tz;
 use vocab::HourStart;
@@ -32,6 +32,7 @@ pub struct Material<'a> {
     pub gaps: &'a RecordingGaps,
     pub bounds: Option<&'a PoolBounds>,
     pub capacities: &'a Capacities,
+    pub serving: &'a Serving,
     /// Hours of the day and days of the week are those of this zone.
     pub zone: Tz,
     /// The model that the pictures show: its place among [`Forecasts::models`].

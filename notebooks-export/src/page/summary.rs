@@ -45,21 +45,33 @@ fn bounds_of_organizations(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// Result of the bound of a pool: the line with the least loss among those that kept the promise.
+/// The aggregation that serves a pool, in the facts of a run: `earth:V100=mixture earth:P100=pooled`.
+fn serving<'a>(facts: &'a str, pool: &str) -> Option<&'a str> {
+    let start = format!("{pool}=");
+    let found = facts.match_indices(&start).find(|(at, _)| *at == 0 || facts[..*at].ends_with(' '));
+    found.and_then(|(at, _)| facts[at + start.len()..].split(' ').next())
+}
+
+/// Result of the bound of a pool: of the aggregation that serves where a run is reported, else of the mixture, which most pools are
+/// served by, else of the one with the least loss among those that kept the promise.
 fn promise(view: &View<'_>, pool: &PoolView) -> Option<String> {
     let rate = view.material.bounds?.rate.as_f64();
+    let start = format!("Pool {}, promise of {} h at {}:", pool.pool, pool.hours.get(), percent(rate));
+    let result = |line: &BoundLine| {
+        let (issues, idle) = (line.scores.issues, gpus(line.scores.over_reserved_gpus));
+        format!("{} of {issues} issue times, with an idle reserve of {idle} GPUs", percent(line.scores.coverage))
+    };
+    let facts = view.material.serving.get(view.subject());
+    let serves = facts.and_then(|facts| serving(facts, &pool.pool.to_string()));
+    let line_of = |name: &str| pool.of(view.subject()).find(|line| line.aggregation == name);
+    if let Some(line) = serves.and_then(line_of).or_else(|| line_of("mixture")) {
+        let what = if serves.is_some() { ", which serves," } else { "" };
+        return Some(format!("{start} the {} bound{what} held at {}.", line.aggregation, result(line)));
+    }
     let loss = |line: &&BoundLine| line.scores.pinball_gpus;
     let least = |a: &&BoundLine, b: &&BoundLine| loss(a).total_cmp(&loss(b));
-    let kept = pool.of(view.subject()).filter(|line| line.scores.coverage >= rate).min_by(least);
-    let start = format!("Pool {}, promise of {} h at {}:", pool.pool, pool.hours.get(), percent(rate));
-    if let Some(line) = kept {
-        return Some(format!(
-            "{start} the {} bound held at {} of {} issue times, with an idle reserve of {} GPUs.",
-            line.aggregation,
-            percent(line.scores.coverage),
-            line.scores.issues,
-            gpus(line.scores.over_reserved_gpus)
-        ));
+    if let Some(line) = pool.of(view.subject()).filter(|line| line.scores.coverage >= rate).min_by(least) {
+        return Some(format!("{start} the {} bound held at {}.", line.aggregation, result(line)));
     }
     let best = pool.of(view.subject()).max_by(|a, b| a.scores.coverage.total_cmp(&b.scores.coverage))?;
     let (aggregation, held) = (&best.aggregation, percent(best.scores.coverage));
@@ -80,4 +92,17 @@ fn worst(view: &View<'_>) -> Option<String> {
         "The worst hour was {start}: an error of {} GPUs over all organizations{what}.",
         gpus(hour.error_gpus)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serving;
+
+    #[test]
+    fn the_serving_aggregation_is_that_of_the_whole_name_of_the_pool() {
+        let facts = "a-earth:V100=pooled earth:V100=mixture earth:A 100=conformal";
+        assert_eq!(serving(facts, "earth:V100"), Some("mixture"));
+        assert_eq!(serving(facts, "earth:A 100"), Some("conformal"));
+        assert_eq!((serving(facts, "earth:V1"), serving("", "earth:V100")), (None, None));
+    }
 }

@@ -9,6 +9,7 @@ use crate::history;
 use forecaster::ModelKind;
 use forecaster::blend::Settings;
 use forecaster::calibration::Switch;
+use std::collections::BTreeMap;
 use std::path::Path;
 use store::{Cluster, RunId, RunRecord, Store};
 use vocab::{CapacityRow, GuaranteeRate, HourStart};
@@ -22,6 +23,9 @@ pub struct RunsPlayed {
     pub from: HourStart,
     /// Last target hour: the last that the database holds.
     pub to: HourStart,
+    /// The aggregations that serve the pools of each run, as its facts state them (`earth:V100=mixture earth:P100=pooled`), by its name in
+    /// the files.
+    pub serving: BTreeMap<String, String>,
 }
 
 /// Plays runs of one cluster over all hours that none of them has seen, beside the baselines, and writes both files. A
@@ -70,7 +74,8 @@ pub async fn play_runs(
     // 3. Write.
     files.finish()?;
     let capacities = store.capacities(&cluster.name).await?;
-    Ok(RunsPlayed { cluster, capacities, from, to: what.to })
+    let serving = records.iter().map(|run| (name(run), run.facts.aggregation.clone())).collect();
+    Ok(RunsPlayed { cluster, capacities, from, to: what.to, serving })
 }
 
 /// The runs, of one cluster and horizon.
@@ -92,6 +97,11 @@ async fn records(store: &dyn Store, runs: &[RunId]) -> Result<Vec<RunRecord>, Tr
     Ok(records)
 }
 
+/// The name of a run in files: `run-1 orglinear-paper`.
+fn name(run: &RunRecord) -> String {
+    format!("{} {}", run.id, run.facts.model)
+}
+
 async fn candidates(
     store: &dyn Store,
     records: &[RunRecord],
@@ -99,8 +109,7 @@ async fn candidates(
 ) -> Result<Vec<Candidate>, TrainingError> {
     let mut candidates = Vec::new();
     for run in records {
-        let name = format!("{} {}", run.id, run.facts.model);
-        candidates.push(Candidate::Kept { trained: Box::new(kept(store, run.clone(), what).await?), name });
+        candidates.push(Candidate::Kept { trained: Box::new(kept(store, run.clone(), what).await?), name: name(run) });
     }
     // Rules draw no random numbers: the seed is without effect.
     candidates.extend(ModelKind::BASELINES.map(|kind| {
