@@ -101,10 +101,7 @@ fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> Po
     let members = panel.series_of(pool);
     let total: Vec<f64> = match own {
         Some(peak) => measured(peak).collect(),
-        None => (0..panel.hours())
-            .filter(|hour| members.iter().all(|series| series.measured()[*hour]))
-            .map(|hour| members.iter().map(|series| series.demand_gpus()[hour]).sum())
-            .collect(),
+        None => totals(members, panel.hours()),
     };
     PoolDescription {
         gpu_model: pool.gpu_model.to_string(),
@@ -115,6 +112,23 @@ fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> Po
         peak_demand_gpus: total.iter().copied().fold(0.0, f64::max),
         series: members.iter().map(describe_series).collect(),
     }
+}
+
+/// Demand of all organizations in each hour for which it is known: an organization has none before its first row and after its last, and an
+/// hour between them without a row is unknown.
+fn totals(members: &[Series], hours: usize) -> Vec<f64> {
+    let span = |series: &Series| {
+        let measured = series.measured();
+        let first = measured.iter().position(|measured| *measured)?;
+        Some(first..=measured.iter().rposition(|measured| *measured)?)
+    };
+    let present: Vec<_> = members.iter().filter_map(|series| Some((series, span(series)?))).collect();
+    let total = |hour: usize| {
+        let mut there = present.iter().filter(|(_, span)| span.contains(&hour)).map(|(series, _)| series).peekable();
+        there.peek()?;
+        there.try_fold(0.0, |sum, series| series.measured()[hour].then(|| sum + series.demand_gpus()[hour]))
+    };
+    (0..hours).filter_map(total).collect()
 }
 
 fn describe_series(series: &Series) -> SeriesDescription {
