@@ -73,7 +73,7 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
     let material = Material { forecasts, gaps, bounds, capacities, serving, zone, subject, reference };
     let models = analysis::models(&material);
     all.extend(metrics::of_skill(&models));
-    all.extend(bounds.iter().flat_map(metrics::of_bounds));
+    all.extend(bounds.into_iter().flat_map(metrics::of_bounds));
     // 3. Write.
     output::folder(&what.out)?;
     let summary = Summary {
@@ -92,7 +92,7 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
     }
     output::metrics(&all, &summary.metrics)?;
     parquet::write(forecasts, &gaps, &summary.forecasts)?;
-    notebook::write(&what.title, &forecasts.models[subject], *zone, &summary.notebook)?;
+    notebook::write(&what.title, &forecasts.models[subject], zone, &summary.notebook)?;
     output::text(&summary.page, &page(&material, models, &what.title))?;
     Ok((summary, all))
 }

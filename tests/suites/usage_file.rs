@@ -43,6 +43,38 @@ fn an_export_has_the_hours_that_the_pools_own_peak_alone_has() {
 }
 
 #[test]
+fn the_demand_of_a_pool_is_that_of_all_hours_where_one_organization_follows_another() {
+    let place = Place::new();
+    let row = |hour: u8, organization: &str, gpus: u8| format!("2026-01-05T0{hour}:00:00Z,c,g,{organization},{gpus}\n");
+    let rows = [row(0, "team-a", 20), row(1, "team-a", 24), row(2, "team-b", 22), row(4, "team-b", 22)].concat();
+    let _ = place.ingest(&rows).ok();
+    let described = place.run(&["describe", "--json"]).json();
+    let pool = &described[0]["pools"][0];
+    assert_eq!((&pool["mean_demand_gpus"], &pool["peak_demand_gpus"]), (&22.0.into(), &24.0.into()), "{described}");
+    // An hour that one of them lacks between others is not known, though another one has it.
+    let _ = place.ingest(&row(3, "team-a", 90)).ok();
+    let described = place.run(&["describe", "--json"]).json();
+    assert_eq!(described[0]["pools"][0]["peak_demand_gpus"], 24.0, "{described}");
+}
+
+#[test]
+fn a_compressed_file_is_named_so() {
+    let place = Place::new();
+    let file = place.0.path().join("usage.csv.gz");
+    // gzip of nothing in particular: its magic bytes, and a quote as any compressed file has.
+    std::fs::write(&file, b"\x1f\x8b\x08\x00\x00ab\"c,\n").unwrap();
+    let ran = place.run(&["ingest", "--format", "usage", file.to_str().unwrap()]);
+    assert!(ran.code == 3 && ran.stderr.contains("usage.csv.gz, row 1: compressed by gzip: decompress"), "{ran:?}");
+}
+
+#[test]
+fn the_next_command_is_one_for_a_shell() {
+    let place = Place::new();
+    let said = place.ingest("2026-01-05T00:00:00Z,cl uster/ö,g,o,4\n").ok().stdout;
+    assert!(said.contains("next: train --cluster 'cl uster/ö'\n"), "{said}");
+}
+
+#[test]
 fn the_end_of_an_hour_comes_out_as_it_went_in_and_has_a_column_where_it_is_known() {
     let place = Place::new();
     let rows = "2026-01-05T00:00:00Z,c,g,o,4\n";

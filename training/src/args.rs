@@ -29,7 +29,7 @@ use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart};
     after_long_help = "Examples:\n  \
     train\n  \
     train --horizon 6h\n  \
-    train --horizon 4h --cluster earth --promote --min-coverage 0.85\n  \
+    train --cluster earth --promote --min-coverage 0.85\n  \
     train --cluster earth --memory 16GiB\n  \
     train --shard 0/16 --borrow 4 --promote\n  \
     train --cluster earth --usage s3://history/earth/\n  \

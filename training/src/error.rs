@@ -1,7 +1,7 @@
 //! Everything that can go wrong here, and the exit code of each.
 
 use crate::shard::Shard;
-use command_line::{Exit, Failure};
+use command_line::{Exit, Failure, shell_word};
 use datasets::spool::SpoolError;
 use datasets::{CalendarError, PanelError, ReadError, SplitError};
 use forecaster::checkpoint::CheckpointError;
@@ -67,7 +67,7 @@ pub enum TrainingError {
     NotExplained { run: RunId, model: String },
     #[error("{run} knows no series {series}; it knows {known}")]
     NoSeries { run: RunId, series: String, known: String },
-    #[error("cluster {cluster} has no run that serves: train --horizon 4h")]
+    #[error("cluster {cluster} has no run that serves: train --cluster {}", shell_word(cluster.as_str()))]
     NothingPromoted { cluster: ClusterName },
     #[error("cluster {cluster}: there are too few hours before {at} to explain a forecast of {series}")]
     NothingToExplain { cluster: ClusterName, at: HourStart, series: String },

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::gathered::Gathered;
 use crate::slurm::{self, SlurmSummary};
 use crate::source::{self, SourceSummary};
-use command_line::{print_json, print_notice, say};
+use command_line::{print_json, print_notice, say, shell_word};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
 use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport};
 use serde::Serialize;
@@ -391,6 +391,6 @@ fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
             "cluster {}: time zone {}, calendar {}",
             cluster.name, cluster.time_zone, cluster.calendar_in_words
         ));
-        say(format_args!("next: train --horizon 4h --cluster {}", cluster.name));
+        say(format_args!("next: train --cluster {}", shell_word(&cluster.name)));
     }
 }

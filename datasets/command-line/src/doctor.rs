@@ -183,7 +183,7 @@ mod tests {
     fn report() -> Report {
         Report::of(vec![
             Check::ok("clock", "well"),
-            Check::warn("run earth", "it is\n  old", "train --horizon 4h"),
+            Check::warn("run earth", "it is\n  old", "train"),
             Check::fail("database", "gone", "start it"),
         ])
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn each_check_is_one_aligned_line_with_its_remedy() {
         let expected = "ok    clock      well\n\
-                        warn  run earth  it is old -> train --horizon 4h\n\
+                        warn  run earth  it is old -> train\n\
                         fail  database   gone -> start it\n\
                         1 ok, 1 warn, 1 fail\n";
         assert_eq!(report().text(false), expected);

@@ -8,6 +8,7 @@ mod file;
 mod help;
 mod number;
 mod output;
+mod shell;
 mod value;
 
 pub use config::{BadValue, Config, ConfigError, Entry, Places, Settings, closest, read_toml, unread};
@@ -19,6 +20,7 @@ pub use output::{
     Progress, colours, colours_on_stdout, is_stdout_lost, json_text, print_json, print_notice, print_text, say, table,
     try_print_text,
 };
+pub use shell::shell_word;
 pub use value::{LOG_FILTER, check_log_filter, guarantee_rate, horizon, hour, instant};
 
 /// Heading of the flags that every command of a program takes.

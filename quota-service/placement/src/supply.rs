@@ -47,7 +47,9 @@ impl CapacitySource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// The capacity is unknown.
-    #[error("its capacity is not known: report its state, register its nodes, or ingest it with --capacity")]
+    #[error(
+        "its capacity is not known: register its nodes, report its state, or ingest a usage file of this pool alone with --capacity GPUS"
+    )]
     Capacity,
     /// The newest demand is unknown.
     #[error("no hour of its demand was measured: ingest usage")]

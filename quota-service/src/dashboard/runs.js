@@ -195,7 +195,7 @@ function compared(runs, chosen, section) {
 }
 
 function noRun(cluster) {
-  const command = h("code", null, `train --horizon 4h --cluster ${cluster}`);
+  const command = h("code", null, `train --cluster ${cluster}`);
   return h("div", { class: "notice absent" }, h("p", null, "No run yet: ", command));
 }
 

@@ -143,7 +143,7 @@ async fn run(
     now: UnixSeconds,
 ) -> Result<(Check, Option<HorizonHours>), StoreError> {
     let label = format!("run {cluster}");
-    let train = format!("train --horizon 4h --cluster {cluster} --promote");
+    let train = format!("train --cluster {} --promote", command_line::shell_word(cluster.as_str()));
     let Some(run) = store.promoted(cluster).await? else {
         return Ok((Check::fail(label, "none was promoted", train), None));
     };

@@ -76,8 +76,10 @@ async fn supplied(
             vec![Check::fail(state, fault, fix)]
         }
         Err(fault) => {
-            let cluster = &id.cluster;
-            let fix = format!("datasets ingest --capacity GPUS --cluster {cluster}, or PUT /v1/nodes/NODE");
+            let fix = format!(
+                "PUT /v1/nodes/NODE for each node, PUT /v1/pools/{id}/state where a scheduler places, or \
+                 datasets ingest --format usage FILE --capacity GPUS with rows of {id} alone"
+            );
             vec![Check::fail(capacity, fault, fix)]
         }
     })
@@ -85,8 +87,8 @@ async fn supplied(
 
 fn offered(id: &PoolId, settings: &ServedSettings, horizon: Option<HorizonHours>) -> Option<Check> {
     let fault = settings.pool.check(horizon).err()?;
-    let hours = settings.pool.longest_hours();
-    let fix = format!("train --horizon {hours} --cluster {} --promote, or PUT /v1/pools/{id}/settings", id.cluster);
+    let cluster = command_line::shell_word(id.cluster.as_str());
+    let fix = format!("train --cluster {cluster} --promote, or PUT /v1/pools/{id}/settings");
     Some(Check::fail(format!("settings {id}"), fault, fix))
 }
 

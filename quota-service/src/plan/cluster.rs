@@ -69,7 +69,7 @@ pub struct ClusterInputs {
 /// Why a pool has no new quota. The last one stands and ages.
 #[derive(Debug, thiserror::Error)]
 pub enum NoQuota {
-    #[error("the cluster has no promoted run: train --horizon 4h")]
+    #[error("the cluster has no promoted run: train --cluster NAME")]
     NoRun,
     #[error(
         "the newest usage ends at {newest_end}, more than two hours ago: report the hours since, zeros included; for old data start quota-service --as-of latest"

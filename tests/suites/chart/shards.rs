@@ -57,7 +57,7 @@ fn an_index_of_the_training_job_trains_the_clusters_of_its_shard() {
     let Some(renderer) = renderer() else { return };
     let manifests = rendered(renderer, "everything", &[]);
     let settings = |memory: &str, borrow: &str| {
-        format!("--config /etc/headroom/headroom.toml --horizon 4h --memory {memory} --borrow {borrow} --promote")
+        format!("--config /etc/headroom/headroom.toml --memory {memory} --borrow {borrow} --promote")
     };
     let call = |cluster: &str| format!("{} --cluster {cluster}", settings("12GiB", "2 --usage s3://history/usage/"));
     assert_eq!(trained(&manifests, 0, ""), (vec![call("earth"), call("venus")], 0));
@@ -68,6 +68,8 @@ fn an_index_of_the_training_job_trains_the_clusters_of_its_shard() {
     assert_eq!(trained(&manifests, 0, "*earth) exit 7;; *venus) exit 5;;").1, 5);
     let all = rendered(renderer, "least", &[]);
     assert_eq!(trained(&all, 0, "*promote) exit 3;;"), (vec![settings("4GiB", "0")], 3));
+    let day = rendered(renderer, "least", &["training.horizon=26h"]);
+    assert!(trained(&day, 0, "").0[0].contains(" --horizon 26h --memory "));
     let job = &of_kind(&manifests, "CronJob")[0]["spec"]["jobTemplate"]["spec"];
     let container = &job["template"]["spec"]["containers"][0];
     assert_eq!(variable(container, "AWS_ENDPOINT"), Some("https://minio:9000"));

@@ -93,7 +93,7 @@ async fn faults_of_the_data_are_named_pool_by_pool(database: TestDatabase) {
     let found = doctor(&database.url, &[]);
     assert_eq!(found.code, 1);
     found.expect("usage demo", "fail", "none in the last week", "datasets ingest");
-    found.expect("run demo", "warn", "learned until", "train --horizon 4h --cluster demo");
+    found.expect("run demo", "warn", "learned until", "train --cluster demo --promote");
     found.expect("leader demo", "warn", "no service has held", "start quota-service");
     // 2. Under a clock of that time all is well.
     let found = doctor(&database.url, &["--as-of", "latest"]);
@@ -113,7 +113,7 @@ async fn faults_of_the_data_are_named_pool_by_pool(database: TestDatabase) {
     let found = doctor(&database.url, &["--as-of", "latest"]);
     found.expect("gaps demo", "warn", "4 hours are missing of the last week", "datasets ingest");
     found.expect("capacity demo:A100", "fail", "not known", "--capacity");
-    found.expect("settings demo:A100", "fail", "8h are offered", "train --horizon 8h");
+    found.expect("settings demo:A100", "fail", "8h are offered", "train --cluster demo --promote");
     // 4. A model that is damaged.
     let bytes = if database.backend == Backend::Postgres { "'\\x00'" } else { "x'00'" };
     database.execute(&format!("UPDATE checkpoints SET bytes = {bytes}")).await;

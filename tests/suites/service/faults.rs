@@ -35,7 +35,7 @@ async fn without_a_run_there_is_no_quota_and_the_answer_has_a_remedy(database: T
     service.renew().await;
     let answer = service.get(&quota_path(4)).await;
     assert_eq!(answer.headers["retry-after"], "10");
-    assert_eq!(answer.expect(503)["detail"], "the cluster has no promoted run: train --horizon 4h");
+    assert_eq!(answer.expect(503)["detail"], "the cluster has no promoted run: train --cluster NAME");
     assert_eq!(service.get("/readyz").await.status, 503);
     assert_eq!(service.get("/healthz").await.status, 200);
 }

@@ -4,7 +4,7 @@ use super::{StoredDays, in_words, named, resolve, store_days, warn, warning};
 use crate::args::SetCalendar;
 use crate::error::CliError;
 use crate::panel;
-use command_line::{print_json, say};
+use command_line::{print_json, say, shell_word};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -44,6 +44,6 @@ pub async fn run(what: &SetCalendar, database: &str, json: bool) -> Result<(), C
     }
     say(format_args!("cluster {}: time zone {}, calendar {}", cluster.name, cluster.time_zone, in_words(&calendar)));
     say(format_args!("the calendar was {calendar_before}; runs keep the old calendar until they are trained again:"));
-    say(format_args!("train --horizon 4h --cluster {}", cluster.name));
+    say(format_args!("train --cluster {}", shell_word(cluster.name.as_str())));
     Ok(())
 }
