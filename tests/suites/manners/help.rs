@@ -65,6 +65,51 @@ fn every_example_of_the_help_and_of_the_documents_is_a_command_line_that_is_acce
     }
 }
 
+/// What operators copy at night: the commands in sentences of the runbook and in lines of containers, names in capitals filled in, and
+/// those in the code blocks of every page of `deploy`.
+fn commands_of_the_pages() -> Vec<Vec<String>> {
+    let folder = workspace_root().join("deploy");
+    let runbook = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let (before, sections) = runbook.split_once("## Runbook").expect("a runbook");
+    let inside = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let mut lines: Vec<String> = sections.lines().flat_map(inside).filter(|span| span.contains(' ')).collect();
+    lines.extend(
+        before
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix("docker compose run ")?.split_once(" backup ")?.1.to_owned())),
+    );
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            lines.extend(std::fs::read_to_string(path).unwrap().split("```").skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    let filled = |word: String| match word.as_str() {
+        "GPUS" => "8".to_owned(),
+        "TIME" => "2026-11-22T00:00:00Z".to_owned(),
+        _ => word,
+    };
+    let is_whole = |words: &Vec<String>| !words.iter().any(|word| word.contains('…') || word.contains("..."));
+    let found = lines.iter().flat_map(|line| examples(line)).filter(is_whole);
+    found.map(|words| words.into_iter().map(filled).collect()).collect()
+}
+
+#[test]
+fn every_command_of_the_runbook_and_of_the_pages_has_what_it_requires() {
+    let all = commands_of_the_pages();
+    assert!(all.len() > 30, "only {} commands were found", all.len());
+    let mut faults = Vec::new();
+    for words in &all {
+        let arguments: Vec<&str> =
+            words[1..].iter().map(String::as_str).chain(["--config", "/missing/headroom.toml"]).collect();
+        let ran = program(&words[0], &arguments);
+        if !arguments.contains(&"completions") && ran.code != 4 {
+            faults.push(format!("{words:?}: exit {}: {}", ran.code, ran.stderr));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn an_example_that_is_wrong_would_be_noticed() {
     let found = examples("text\n  train --horizen 4h --out 'a b' | head # and so on\n  curl x\n");
