@@ -35,6 +35,13 @@ fn generated_usage_is_the_sum_of_its_jobs() {
 }
 
 #[test]
+fn a_file_in_place_of_the_folder_is_wrong_usage() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let ran = program("datasets", &["generate", "--out", file.path().to_str().unwrap(), "--days", "1"]);
+    assert!(ran.code == 2 && ran.stderr.contains("a file has this name; name a folder"), "{ran:?}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_files_and_another_one_others() {
     let [a, b, c] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let of = |folder, seed| generate(folder, &["--preset", "gfs-a100", "--days", "2", "--seed", seed]);

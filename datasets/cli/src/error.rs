@@ -40,9 +40,14 @@ pub enum CliError {
     Epoch(HourError),
     #[error("--format {format} needs --epoch: its time zero, such as 2024-03-01T00:00:00+08:00")]
     NoEpoch { format: &'static str },
+    #[error("--out {}: a file has this name; name a folder", out.display())]
+    NotAFolder { out: PathBuf },
     #[error("{flag} does not apply to --format {format}: leave it out")]
     FlagWithoutMeaning { flag: &'static str, format: &'static str },
-    #[error("--capacity gives GPUs to one pool, and the file has {pools}: {names}")]
+    #[error(
+        "--capacity gives GPUs to one pool, and the file has {pools}: {names}; ingest it without --capacity, and a file with rows \
+         of one pool alone for each capacity"
+    )]
     CapacityOfMany { pools: usize, names: String },
     #[error(
         "{}: the nodes have {nodes}, the jobs ask for {jobs}: use the node list of their cluster, or name the GPU model of \
@@ -114,6 +119,7 @@ impl From<CliError> for Failure {
             Name(_)
             | Epoch(_)
             | NoEpoch { .. }
+            | CliError::NotAFolder { .. }
             | FlagWithoutMeaning { .. }
             | CapacityOfMany { .. }
             | NoCluster { .. }

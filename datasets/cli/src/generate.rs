@@ -106,6 +106,9 @@ fn tell(what: &Generate, made: &Made, rows: &[UsageRow], nodes: &[Node]) {
 }
 
 fn make_folder(out: &Path) -> Result<(), CliError> {
+    if out.exists() && !out.is_dir() {
+        return Err(CliError::NotAFolder { out: out.to_owned() });
+    }
     std::fs::create_dir_all(out).map_err(|source| write_fault(out, source))
 }
 
