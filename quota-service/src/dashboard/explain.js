@@ -13,7 +13,7 @@ const SOURCES = {
 };
 
 /** The arithmetic from capacity to quota, a row each: from where to where its bar goes. */
-function rows({ quota, supply, capacity }) {
+function rows({ quota, supply, capacity, placed_by: side }) {
   const { capacity_gpus: all, demand_bound_gpus: bound, inventory_gpus: free, eta, quota_gpus: result, hours } = quota;
   const scaled = free * eta;
   return [
@@ -23,7 +23,7 @@ function rows({ quota, supply, capacity }) {
       from: 0,
       to: all,
       cls: "total",
-      note: `from ${SOURCES[capacity.source] ?? capacity.source}`,
+      note: `from ${side === "headroom" ? SOURCES.nodes : (SOURCES[capacity.source] ?? capacity.source)}`,
     },
     {
       words: `− bound for ${hours} h`,

@@ -252,7 +252,8 @@ impl ApiError {
         let of = Self::plain;
         match self {
             Self::NoNodes => {
-                let detail = "register its nodes first: PUT /v1/nodes/{id}".to_owned();
+                let detail = "none is registered: PUT /v1/nodes/{id}, if Headroom is to place its tasks; a pool of an external scheduler has none here"
+                    .to_owned();
                 of(404, "no-nodes", "The pool has no nodes", detail)
             }
             Self::UnknownTask { task } => {
