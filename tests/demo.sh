@@ -89,8 +89,8 @@ run datasets ingest --format gfs-jobs "$out/job_info_df.csv" --nodes "$out/node_
     --epoch 2024-03-01T00:00:00+08:00 --time-zone Asia/Shanghai --calendar CN
 run datasets describe
 
-step Train 'how much will high-priority work of each organization need over the next 4 hours, as a distribution?'
-run train --horizon 4h
+step Train 'how much will high-priority work of each organization need over the next 6 hours, as a distribution?'
+run train
 
 step Serve 'the quota over HTTP, with a clock that starts after the newest usage (--as-of)'
 printf '$ quota-service --as-of latest\n'

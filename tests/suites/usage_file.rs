@@ -70,8 +70,8 @@ fn a_compressed_file_is_named_so() {
 #[test]
 fn the_next_command_is_one_for_a_shell() {
     let place = Place::new();
-    let said = place.ingest("2026-01-05T00:00:00Z,cl uster/ö,g,o,4\n").ok().stdout;
-    assert!(said.contains("next: train --cluster 'cl uster/ö'\n"), "{said}");
+    let printed = place.ingest("2026-01-05T00:00:00Z,cl uster/ö,g,o,4\n").ok().stdout;
+    assert!(printed.contains("next: train --cluster 'cl uster/ö'\n"), "{printed}");
 }
 
 #[test]

@@ -252,8 +252,7 @@ impl ApiError {
         let of = Self::plain;
         match self {
             Self::NoNodes => {
-                let detail = "none is registered: PUT /v1/nodes/{id}, if Headroom is to place its tasks; a pool of an external scheduler has none here"
-                    .to_owned();
+                let detail = "PUT /v1/nodes/{id}, unless an external scheduler places its tasks".to_owned();
                 of(404, "no-nodes", "The pool has no nodes", detail)
             }
             Self::UnknownTask { task } => {

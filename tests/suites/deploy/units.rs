@@ -59,8 +59,8 @@ fn ran_unit(unit: &str, instance: &str, state: &Path, settings: &Path) -> (i32, 
     let programs = format!("{}/", program_path("datasets").parent().unwrap().display());
     for key in ["ExecStart=", "ExecStartPost="] {
         for line in unit.lines().filter_map(|line| line.strip_prefix(key)) {
-            let line = line.replace("%%", "%").replace("%S", state.to_str().unwrap()).replace("%i", instance);
-            let line = line.replace("/usr/local/bin/", &programs);
+            let line = line.replace("%%", "\0").replace("%S", state.to_str().unwrap()).replace("%i", instance);
+            let line = line.replace('\0', "%").replace("/usr/local/bin/", &programs);
             let line = line
                 .replace("/etc/headroom/headroom.toml", settings.to_str().unwrap())
                 .replace("*.backup", "'*.backup'");

@@ -65,7 +65,7 @@ fn every_example_of_the_help_and_of_the_documents_is_a_command_line_that_is_acce
     }
 }
 
-/// What operators copy at night: the commands in sentences of the runbook and in lines of containers, names in capitals filled in, and
+/// Commands that operators copy at night: those in sentences of the runbook and in lines of containers, names in capitals filled in, and
 /// those in the code blocks of every page of `deploy`.
 fn commands_of_the_pages() -> Vec<Vec<String>> {
     let folder = workspace_root().join("deploy");
@@ -89,7 +89,7 @@ fn commands_of_the_pages() -> Vec<Vec<String>> {
         "TIME" => "2026-11-22T00:00:00Z".to_owned(),
         _ => word,
     };
-    let is_whole = |words: &Vec<String>| !words.iter().any(|word| word.contains('…') || word.contains("..."));
+    let is_whole = |words: &Vec<String>| !words.iter().any(|word| word.contains(['…', '$']));
     let found = lines.iter().flat_map(|line| examples(line)).filter(is_whole);
     found.map(|words| words.into_iter().map(filled).collect()).collect()
 }
