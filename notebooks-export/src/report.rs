@@ -91,7 +91,7 @@ pub fn make(what: &Report, config: &Config) -> Result<(Summary, Vec<Metric>), Ex
         output::copy(played.path(), &what.out, &[source::FORECASTS, source::POOL_BOUNDS])?;
     }
     output::metrics(&all, &summary.metrics)?;
-    parquet::write(forecasts, &gaps, &summary.forecasts)?;
+    parquet::write(forecasts, gaps, &summary.forecasts)?;
     notebook::write(&what.title, &forecasts.models[subject], zone, &summary.notebook)?;
     output::text(&summary.page, &page(&material, models, &what.title))?;
     Ok((summary, all))

@@ -255,14 +255,15 @@ impl History {
 
     /// Records of one run follow each other: the one that goes on is submitted where the size changed.
     fn continue_runs(&mut self) {
-        let mut before: Option<(u32, Arc<str>, Option<UnixSeconds>, Option<UnixSeconds>)> = None;
-        for job in &mut self.jobs {
-            let same = before.filter(|(id, cluster, started, _)| {
-                (*id, cluster, *started) == (job.id, &job.cluster, job.started) && job.started.is_some()
+        for place in 0..self.jobs.len() {
+            let job = &self.jobs[place];
+            let before = place.checked_sub(1).map(|before| &self.jobs[before]);
+            let resized = before.filter(|before| {
+                before.state == State::Resizing
+                    && job.started.is_some()
+                    && (before.id, &before.cluster, before.started) == (job.id, &job.cluster, job.started)
             });
-            job.continues = same.and_then(|(_, _, _, resized)| resized);
-            let resized = job.ended.filter(|_| job.state == State::Resizing);
-            before = Some((job.id, job.cluster.clone(), job.started, resized));
+            self.jobs[place].continues = resized.and_then(|before| before.ended);
         }
     }
 

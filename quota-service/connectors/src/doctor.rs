@@ -129,10 +129,9 @@ fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
     };
     // The answer may come from a cache, and a clock may stand still: what is old is old, whatever it says.
     let stage = match placement::staleness::stage(computed, now).0 {
-        Stage::Fresh => stage,
-        Stage::Stale if stage == StageBody::Fresh => StageBody::Stale,
-        Stage::Stale => stage,
         Stage::Conservative => StageBody::Conservative,
+        Stage::Stale if stage == StageBody::Fresh => StageBody::Stale,
+        Stage::Fresh | Stage::Stale => stage,
     };
     let found = format!("{stage}, computed {}", ago(now.since_s(computed)));
     match stage {

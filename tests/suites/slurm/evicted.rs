@@ -86,3 +86,44 @@ fn a_hard_promise_is_not_broken_inside_its_time_and_hp_waits() {
     assert!(exempt > Duration::from_secs(EXEMPT_S - 1), "{exempt:?}");
     assert_eq!(jobs.iter().filter(|job| slurm.state(**job) == "R None").count(), 1);
 }
+
+#[test]
+fn a_promise_is_broken_by_an_eviction_after_a_change_of_size_and_by_one_that_the_job_had_notice_of() {
+    let Some(slurm) = slurm("a shrunk job, and one with notice") else { return };
+    let stub = Stub::start();
+    let _observer = connector(&slurm, "run", &stub.url, &[]);
+    let of = |job: u32| {
+        let name = job.to_string();
+        let is_its = |one: &Value| one["task"] == *name;
+        let found: Vec<Value> = stub.outcomes().into_iter().filter(is_its).collect();
+        found.iter().map(|one| (one["kind"].as_str().unwrap().to_owned(), one["gpus"].as_f64().unwrap())).collect()
+    };
+    let outcome_of = |job: u32| -> Vec<(String, f64)> {
+        until("the outcome", || Some(of(job)).filter(|found: &Vec<(String, f64)>| !found.is_empty())).0
+    };
+    let broken = |gpus: f64| vec![("broken".to_owned(), gpus)];
+    // 1. From two nodes to one, and evicted there.
+    let shrunk = slurm.submit(&["--account=spot", "--qos=spot1h", "--nodes=2", "--gres=gpu:a100:8"], 600);
+    slurm.until_state(shrunk, "R");
+    std::thread::sleep(Duration::from_secs(2));
+    let _ = slurm.run("scontrol", &["update", &format!("jobid={shrunk}"), "NumNodes=1"]);
+    let hp_jobs = [hp(&slurm, 8), hp(&slurm, 8)];
+    for job in hp_jobs {
+        slurm.until_state(job, "R");
+    }
+    assert_eq!(outcome_of(shrunk), broken(16.0));
+    let _ = slurm.run("scancel", &hp_jobs.map(|job| job.to_string()).each_ref().map(String::as_str));
+    let _ = slurm.run("scancel", &[&shrunk.to_string()]);
+    // 2. With notice, of which it makes use.
+    let _ = slurm.run("sacctmgr", &["-i", "modify", "qos", "spot4h", "set", "gracetime=40"]);
+    let saves = "--wrap=trap 'exit 0' USR1; sleep 600 & wait";
+    let arguments =
+        ["--account=spot-4h", "--qos=spot4h", "--nodes=2", "--gres=gpu:a100:8", "--signal=B:USR1@30", saves];
+    let noticed = slurm.submit(&arguments, 600);
+    slurm.until_state(noticed, "R");
+    let first = hp(&slurm, 8);
+    slurm.until_state(first, "R");
+    let states = slurm.run("sacct", &["-nXP", "-j", &noticed.to_string(), "-o", "state"]);
+    assert_eq!(states.trim(), "COMPLETED");
+    assert_eq!(outcome_of(noticed), broken(16.0));
+}

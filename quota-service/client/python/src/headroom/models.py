@@ -2924,7 +2924,7 @@ class UsageRowBody:
     """RFC 3339, the start of the hour."""
 
     organization: str
-    """`*` for the pool's own hourly peak."""
+    """`*` for the pool's own hourly peak, which is at least the demand of each organization."""
 
     demand_at_end_gpus: float | None = None
     """HP GPUs running + pending at the end of the hour, at most `demand_gpus`; left out where it is not known.
