@@ -140,7 +140,6 @@ impl Panel {
         self.recording_gap.push(organizations.is_empty());
         push_rows(&mut self.series, organizations, self.hours);
         push_rows(&mut self.pool_peaks, pools, self.hours);
-        raise_peaks(&mut self.pool_peaks, &self.series, self.hours..self.hours + 1);
         self.hours += 1;
         self.features
             .push(self.calendar.at(self.start.plus_hours((self.hours + usize::from(HorizonHours::MAX)) as i64 - 1)));
@@ -286,7 +285,6 @@ impl PanelBuilder {
             return Err(PanelError::Empty { cluster: self.cluster });
         }
         let recording_gap = recording_gaps(&series, self.hours);
-        raise_peaks(&mut pool_peaks, &series, 0..self.hours);
         series.iter_mut().chain(&mut pool_peaks).for_each(Series::seal);
         let known = self.hours + usize::from(HorizonHours::MAX);
         let features = (0..known).map(|hour| self.calendar.at(self.start.plus_hours(hour as i64))).collect();
@@ -309,19 +307,6 @@ fn recording_gaps(series: &[Series], hours: usize) -> Vec<bool> {
         gaps.iter_mut().zip(&one.measured).for_each(|(gap, measured)| *gap &= !measured);
     }
     gaps
-}
-
-/// A pool needs at least what any one of its organizations does. A lower peak is of another measurement, and by it GPUs would be sold that
-/// HP tasks hold.
-fn raise_peaks(pool_peaks: &mut [Series], series: &[Series], hours: Range<usize>) {
-    for peak in pool_peaks {
-        let start = series.partition_point(|one| one.id.pool < peak.id.pool);
-        for one in series[start..].iter().take_while(|one| one.id.pool == peak.id.pool) {
-            for hour in hours.clone().filter(|hour| peak.measured[*hour] && one.measured[*hour]) {
-                peak.demand_gpus[hour] = peak.demand_gpus[hour].max(one.demand_gpus[hour]);
-            }
-        }
-    }
 }
 
 /// Adds an hour to series of `hours` hours, in their order. New ones are sorted in once, for any number of them.

@@ -51,16 +51,6 @@ fn the_pools_own_peak_is_measured_where_no_organization_has_a_row() {
 }
 
 #[test]
-fn a_peak_of_the_pool_is_at_least_that_of_each_organization() {
-    let mut panel = panel("a 3 5 . 2\nb 1 6 7 1\n* 4 1 9 .");
-    assert_eq!(panel.pool_peaks()[0].demand_gpus(), [4.0, 6.0, 9.0, 9.0]);
-    let row = |id: &SeriesId, gpus: u32| (id.clone(), HourDemand::of_peak(MilliGpus::from_gpus(gpus)));
-    let hour = [row(panel.series()[1].id(), 8), row(panel.pool_peaks()[0].id(), 2)];
-    panel.push_hour(&hour).unwrap();
-    assert_eq!(panel.pool_peaks()[0].demand_gpus()[4], 8.0);
-}
-
-#[test]
 fn the_same_hour_twice_and_a_foreign_series_are_refused() {
     let mut twice = rows("a 1");
     twice.extend(rows("a 2"));

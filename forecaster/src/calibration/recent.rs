@@ -3,6 +3,7 @@
 use super::linear::Inputs;
 use super::pool::latest_gpus;
 use crate::left::LEFT_AFTER_HOURS;
+use crate::scores::largest_of_one_gpus;
 use datasets::Panel;
 use vocab::{HorizonHours, HourStart, PoolId};
 
@@ -37,7 +38,7 @@ pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHo
 /// demand before them.
 pub fn hourly(panel: &Panel, pool: &PoolId, hours: std::ops::Range<usize>) -> Vec<f64> {
     if let Some(peak) = panel.pool_peak_of(pool) {
-        return peak.demand_gpus()[hours].to_vec();
+        return hours.map(|hour| peak.demand_gpus()[hour].max(largest_of_one_gpus(panel, pool, hour))).collect();
     }
     let mut all = vec![0.0; hours.len()];
     for series in panel.series_of(pool) {
@@ -70,9 +71,26 @@ pub fn inputs(seen: &[f64], horizon: HorizonHours) -> Vec<Inputs> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datasets::{Calendar, PanelBuilder};
+    use vocab::{Organization, SeriesId};
 
     fn hours(count: u64) -> HorizonHours {
         HorizonHours::new(count).unwrap()
+    }
+
+    #[test]
+    fn demand_of_a_pool_is_its_own_peak_and_at_least_that_of_each_organization() {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let start = HourStart::from_unix_s(0).unwrap();
+        let pool = PoolId::parse("earth:V100").unwrap();
+        let mut builder = PanelBuilder::new(pool.cluster.clone(), calendar, start, start.plus_hours(3));
+        for (name, demand) in [("a", [3.0, 4.0, 1.0]), ("b", [5.0, 4.0, 1.0]), ("*", [4.0, 7.0, 2.0])] {
+            let series = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+            for (hour, gpus) in demand.into_iter().enumerate() {
+                builder.push(&series, start.plus_hours(hour as i64), gpus).unwrap();
+            }
+        }
+        assert_eq!(hourly(&builder.finish().unwrap(), &pool, 0..3), [5.0, 7.0, 2.0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod pool;
 mod series;
 
 pub use losses::{IssueLosses, StepLoss, losses};
+pub(crate) use pool::largest_of_one_gpus;
 pub use pool::{PoolPair, PoolScores, actual_peak_gpus, score_pool, share_interval};
 pub use series::{Coverage, ScoreSums, Scored, Scores, collect, pinball, score};
 

@@ -76,9 +76,18 @@ pub fn actual_peak_gpus<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart, h
         let there = || members.iter().filter(|(_, since)| *since <= hour);
         // An hour in which nobody is there yet was not recorded.
         there().next()?;
-        there().map(|(one, _)| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum()
+        let whole: f64 =
+            there().map(|(one, _)| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum::<Option<_>>()?;
+        Some(if own.is_some() { whole.max(largest_of_one_gpus(panel, pool, hour)) } else { whole })
     };
     hours.map(at).try_fold(0.0, |peak: f64, demand| Some(peak.max(demand?)))
+}
+
+/// The largest demand of one organization of a pool in an hour. A peak of the pool (`*`) that is lower is of another measurement: by it
+/// GPUs would be sold that HP tasks hold.
+pub(crate) fn largest_of_one_gpus(panel: &Panel, pool: &PoolId, hour: usize) -> f64 {
+    let measured = panel.series_of(pool).iter().filter(|one| one.measured()[hour]);
+    measured.map(|one| one.demand_gpus()[hour]).fold(0.0, f64::max)
 }
 
 /// Scores of bounds at the guarantee rate; `None` without pairs.
@@ -226,27 +235,29 @@ mod tests {
     }
 
     #[test]
-    fn the_pools_own_peak_wins_over_the_sum_of_its_organizations() {
-        let panel = |with_peak: bool| {
+    fn the_pools_own_peak_wins_over_the_sum_of_its_organizations_but_not_over_one_of_them() {
+        let panel = |own_gpus: Option<[f64; 3]>| {
             let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
             let start = HourStart::from_unix_s(0).unwrap();
             let mut builder =
                 PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(3));
             let pool = PoolId::parse("earth:V100").unwrap();
-            for (name, demand) in [("a", [3.0, 4.0, 1.0]), ("b", [5.0, 4.0, 1.0]), ("*", [6.0, 7.0, 2.0])] {
-                if name != "*" || with_peak {
-                    let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
-                    for (hour, gpus) in demand.into_iter().enumerate() {
-                        builder.push(&id, start.plus_hours(hour as i64), gpus).unwrap();
-                    }
+            for (name, demand) in
+                [("a", [3.0, 4.0, 1.0]), ("b", [5.0, 4.0, 1.0])].into_iter().chain(own_gpus.map(|own| ("*", own)))
+            {
+                let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+                for (hour, gpus) in demand.into_iter().enumerate() {
+                    builder.push(&id, start.plus_hours(hour as i64), gpus).unwrap();
                 }
             }
             (builder.finish().unwrap(), pool, start)
         };
         let two = HorizonHours::new(2).unwrap();
-        let (with_peak, pool, start) = panel(true);
+        let (with_peak, pool, start) = panel(Some([6.0, 7.0, 2.0]));
         assert_eq!(actual_peak_gpus(&with_peak, &pool, start, two), Some(7.0));
-        let (without, pool, start) = panel(false);
+        let (low, pool, start) = panel(Some([4.0, 2.0, 2.0]));
+        assert_eq!(actual_peak_gpus(&low, &pool, start, two), Some(5.0));
+        let (without, pool, start) = panel(None);
         assert_eq!(actual_peak_gpus(&without, &pool, start, two), Some(8.0));
         assert_eq!(actual_peak_gpus(&without, &pool, start.plus_hours(2), two), None, "the second hour is to come");
     }

@@ -127,7 +127,7 @@ fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
         let why = pool.no_quota.as_deref().unwrap_or("none was computed");
         return Check::fail(name, format!("there is none: {why}"), "run quota-service doctor: it prints the cause");
     };
-    // The answer may come from a cache, and a clock may stand still: what is old is old, whatever it says.
+    // The answer may come from a cache, and a clock may stand still: an old quota is old, even if it says fresh.
     let stage = match placement::staleness::stage(computed, now).0 {
         Stage::Conservative => StageBody::Conservative,
         Stage::Stale if stage == StageBody::Fresh => StageBody::Stale,

@@ -208,7 +208,7 @@ async fn the_end_of_an_hour_stays_known_until_its_peak_changes(database: TestDat
     assert_eq!(store.append(&both, &[]).await.unwrap().usage, merged(1, 0, 1), "together they know the end");
     let twice = usage("earth:A100:x 2024-03-01T02 7>3\nearth:A100:x 2024-03-01T02 7>4");
     let fault = store.append(&twice, &[]).await.unwrap_err().to_string();
-    assert!(fault.contains("both 3.000 and 4.000 GPUs"), "{fault}");
+    assert!(fault.contains("both 7.000 GPUs with 3.000 at the end and 7.000 GPUs with 4.000 at the end"), "{fault}");
     assert!(stored().await.ends_with("T02 7.000>3.000\n"));
 }
 
