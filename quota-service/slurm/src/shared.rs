@@ -91,7 +91,7 @@ impl Shared {
         (seen.at.elapsed() < self.stale_after).then_some(seen.view)
     }
 
-    /// What slurmctld has shown of spot runs.
+    /// Spot runs as slurmctld has shown them.
     #[must_use]
     pub fn sightings(&self) -> Sightings {
         self.inner().sightings.clone()

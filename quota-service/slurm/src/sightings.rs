@@ -1,4 +1,4 @@
-//! What slurmctld has shown of spot runs: the accounting does not say which of them had notice of an eviction.
+//! Spot runs as slurmctld has shown them: the accounting does not say which of them had notice of an eviction.
 
 use slurm_records::queue::QueuedJob;
 use slurm_records::{Job, Phase};

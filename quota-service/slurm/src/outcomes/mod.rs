@@ -97,7 +97,7 @@ fn ended(
             Some((Some(kind), hours, ended))
         }
         Some(_) => Some((Some(OutcomeKind::Kept), hours, until)),
-        // The accounting may be behind: the record of an ended run says RUNNING until slurmctld has told it.
+        // The accounting may be behind: the record of an ended run says RUNNING until slurmdbd has received its end.
         None => {
             let is_proven = sightings.holds_since(run, until);
             (until <= now).then_some((is_proven.then_some(OutcomeKind::Kept), hours, until))

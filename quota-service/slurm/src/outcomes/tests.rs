@@ -114,7 +114,7 @@ fn a_run_whose_size_changed_ends_as_its_last_record_says_with_the_most_gpus_that
         sized("NODE_FAIL", 16, 100, [950, 1_200]),
     ];
     assert_eq!(ends(&grown, 4_000), [("node_failure", 1_200, 16)]);
-    // The record that goes on is not there yet, or never comes: nothing is said of it before the hours are over.
+    // The record that goes on is not there yet, or never comes: nothing is reported of it before the hours are over.
     assert_eq!(ends(&[shrunk], 9_000), []);
     let late = [sized("RESIZING", 2, 100, [0, 3_700]), sized("PREEMPTED", 8, 100, [3_700, 3_800])];
     assert_eq!(ends(&late[..1], 9_000), [("kept", 3_700, 2)]);
@@ -142,7 +142,7 @@ fn a_run_that_had_notice_of_its_eviction_and_ends_within_its_promise_is_a_broken
 }
 
 #[test]
-fn how_a_run_ended_is_not_said_before_slurmctld_was_asked_after_its_end() {
+fn the_end_of_a_run_is_not_reported_before_slurmctld_was_asked_after_it() {
     let jobs = [job(1, "COMPLETED", "spot1h", 100, 900), job(2, "PREEMPTED", "spot1h", 100, 900)];
     let broken = ("broken", 900, 4);
     assert_eq!(ends_as(&jobs, 1_000, &seen(&jobs, 899, &[])), (vec![broken], vec![1]));
