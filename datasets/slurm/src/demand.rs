@@ -1,7 +1,8 @@
 //! From a history of jobs to hourly HP demand, to the second.
 //!
 //! A job is demand from when it was eligible, until it ended: while it waits, of the GPUs that it asked for; while it runs,
-//! of those that it had. A run whose size changed has a record for each size, which counts for its own time. A wait behind a hold, a dependency, a begin time or the limit of its array is none.
+//! of those that it had. A run whose size changed has a record for each size, which counts for its own time. A wait behind a hold, a
+//! dependency, a begin time or the limit of its array is none.
 
 use crate::gpus::Gpus;
 use crate::history::{History, Job, JobName};
