@@ -31,6 +31,18 @@ impl Rules {
     }
 }
 
+/// Ground of a wanted amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Basis {
+    /// No offer: 0 for want of one.
+    #[default]
+    Missing,
+    /// An offer that was not renewed in time. What stands stays or is lowered: never a larger quota out of ignorance.
+    Old,
+    /// A fresh offer, or one that holds spot to what it has.
+    Known,
+}
+
 /// Why an amount changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
@@ -133,15 +145,15 @@ impl Planner {
     }
 
     /// Next quota after `published`. A published flavor that is no longer wanted is set to 0 and stays: an object that loses a flavor
-    /// loses the workloads that it admitted with it (Kueue's #2678). `is_offered` tells of a name whether what is wanted rests on an
-    /// offer: 0 for want of one is published as well, since a limit that is absent limits nothing, but it is no decision that a first
-    /// offer would have to outlast.
-    pub fn plan(&mut self, now: Instant, wanted: &Gpus, is_offered: impl Fn(&str) -> bool, published: &Gpus) -> Plan {
+    /// loses the workloads that it admitted with it (Kueue's #2678). `basis` is what the amount of a name
+    /// rests on: 0 for want of an offer is published as well, since a limit that is absent limits nothing, but it is no decision that a
+    /// first offer would have to outlast.
+    pub fn plan(&mut self, now: Instant, wanted: &Gpus, basis: impl Fn(&str) -> Basis, published: &Gpus) -> Plan {
         let mut plan = Plan::default();
         let names: std::collections::BTreeSet<&String> = wanted.keys().chain(published.keys()).collect();
         for name in names {
             let (wants, stands) = (wanted.get(name).copied().unwrap_or(0), published.get(name).copied());
-            let (gpus, why) = self.one(now, name, (wants, is_offered(name)), stands);
+            let (gpus, why) = self.one(now, name, (wants, basis(name)), stands);
             plan.gpus.insert(name.clone(), gpus);
             plan.changes.extend(why.map(|why| Change { of: name.clone(), from: stands, to: gpus, why }));
         }
@@ -152,16 +164,17 @@ impl Planner {
         &mut self,
         now: Instant,
         name: &str,
-        (wants, is_offered): (u64, bool),
+        (wants, basis): (u64, Basis),
         stands: Option<u64>,
     ) -> (u64, Option<Why>) {
+        let wants = if basis == Basis::Old { wants.min(stands.unwrap_or(wants)) } else { wants };
         let history = self.of.entry(name.to_owned()).or_insert_with(|| History::new(now));
         history.note(now, wants, stands, self.rules.looks_within);
         let Some(stands) = stands else {
-            history.is_blank = !is_offered;
+            history.is_blank = basis == Basis::Missing;
             return (wants, Some(Why::New));
         };
-        let is_first = is_offered && std::mem::take(&mut history.is_blank);
+        let is_first = basis == Basis::Known && std::mem::take(&mut history.is_blank);
         if wants < stands {
             return (wants, Some(Why::Lowered));
         }
@@ -205,7 +218,7 @@ mod tests {
         let mut published = gpus(published);
         let look = |(at, wanted): (usize, &u64)| {
             let now = start + Duration::from_secs(from_s + 15 * at as u64);
-            published = planner.plan(now, &gpus(*wanted), |_| true, &published).gpus;
+            published = planner.plan(now, &gpus(*wanted), |_| Basis::Known, &published).gpus;
             planner.wrote(&published);
             published["a"]
         };
@@ -241,23 +254,45 @@ mod tests {
     #[test]
     fn a_first_offer_is_published_at_once_where_nothing_was_lowered_and_only_there() {
         let (mut planner, start) = (Planner::new(RULES), Instant::now());
-        let mut look = |at_s, wanted, is_offered, published: &Gpus| {
-            let plan = planner.plan(start + Duration::from_secs(at_s), &gpus(wanted), |_| is_offered, published);
+        let mut look = |at_s, wanted, basis, published: &Gpus| {
+            let plan = planner.plan(start + Duration::from_secs(at_s), &gpus(wanted), |_| basis, published);
             planner.wrote(&plan.gpus);
             (plan.gpus["a"], plan.changes.first().map(|change| change.why))
         };
-        assert_eq!(look(0, 0, false, &Gpus::new()), (0, Some(Why::New)), "absent, it would limit nothing");
-        assert_eq!(look(15, 0, false, &gpus(0)), (0, None));
-        assert_eq!(look(30, 70, true, &gpus(0)), (70, Some(Why::First)));
-        assert_eq!(look(45, 80, true, &gpus(70)), (70, None), "the second has to be wanted for long enough");
-        assert_eq!(look(60, 0, false, &gpus(70)), (0, Some(Why::Lowered)));
-        assert_eq!(look(75, 70, true, &gpus(0)), (0, None), "an offer that comes back is not the first");
+        assert_eq!(look(0, 0, Basis::Missing, &Gpus::new()), (0, Some(Why::New)), "absent, it would limit nothing");
+        assert_eq!(look(15, 0, Basis::Missing, &gpus(0)), (0, None));
+        assert_eq!(look(30, 70, Basis::Known, &gpus(0)), (70, Some(Why::First)));
+        assert_eq!(look(45, 80, Basis::Known, &gpus(70)), (70, None), "the second has to be wanted for long enough");
+        assert_eq!(look(60, 0, Basis::Missing, &gpus(70)), (0, Some(Why::Lowered)));
+        assert_eq!(look(75, 70, Basis::Known, &gpus(0)), (0, None), "an offer that comes back is not the first");
         // One that stood before this planner, or that another writer lowered, is no blank one.
-        assert_eq!(Planner::new(RULES).plan(start, &gpus(70), |_| true, &gpus(0)).gpus, gpus(0));
+        assert_eq!(Planner::new(RULES).plan(start, &gpus(70), |_| Basis::Known, &gpus(0)).gpus, gpus(0));
         let mut planner = Planner::new(RULES);
-        planner.plan(start, &gpus(0), |_| false, &Gpus::new());
+        planner.plan(start, &gpus(0), |_| Basis::Missing, &Gpus::new());
         planner.wrote(&gpus(8));
-        assert_eq!(planner.plan(start, &gpus(70), |_| true, &gpus(0)).gpus, gpus(0), "lowered by another");
+        assert_eq!(planner.plan(start, &gpus(70), |_| Basis::Known, &gpus(0)).gpus, gpus(0), "lowered by another");
+    }
+
+    #[test]
+    fn an_old_offer_lowers_and_never_raises_and_a_fresh_one_has_to_be_wanted_for_long_enough_after_it() {
+        let (mut planner, start) = (Planner::new(RULES), Instant::now());
+        let mut published = gpus(40);
+        let mut look = |at_s, wanted, basis| {
+            published = planner.plan(start + Duration::from_secs(at_s), &gpus(wanted), |_| basis, &published).gpus;
+            planner.wrote(&published);
+            published["a"]
+        };
+        let old: Vec<u64> = (0..20).map(|round| look(15 * round, 100, Basis::Old)).collect();
+        assert_eq!(old, [40; 20]);
+        assert_eq!(look(300, 30, Basis::Old), 30);
+        let fresh: Vec<u64> = (1..11).map(|round| look(300 + 15 * round, 100, Basis::Known)).collect();
+        assert_eq!(fresh, [30, 30, 30, 30, 30, 30, 30, 30, 100, 100]);
+        // Nor is it the first offer that a quota waits for.
+        let mut planner = Planner::new(RULES);
+        planner.plan(start, &gpus(0), |_| Basis::Missing, &Gpus::new());
+        planner.wrote(&gpus(0));
+        assert_eq!(planner.plan(start, &gpus(70), |_| Basis::Old, &gpus(0)).gpus, gpus(0));
+        assert_eq!(planner.plan(start, &gpus(70), |_| Basis::Known, &gpus(0)).gpus, gpus(70));
     }
 
     #[test]

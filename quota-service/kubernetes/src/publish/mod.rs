@@ -197,21 +197,21 @@ impl Publisher {
         held.extend(wanted.held(Part::AtWill, at_will));
         let mut looked = Vec::new();
         if let Some(kept) = &mut self.kueue {
-            let mut offered = wanted.offered(main);
-            offered.extend(wanted.offered(at_will));
-            let wish = Wish { gpus: &gpus, held: &held, offered: &offered, message: &message };
+            let mut basis = wanted.basis(main);
+            basis.extend(wanted.basis(at_will));
+            let wish = Wish { gpus: &gpus, held: &held, basis: &basis, message: &message };
             looked.push((kept.target.label(), kept.look(means, wish).await));
         }
         let shares = [Part::Main, Part::AtWill].map(|part| (part, split(wanted.in_all(part), &self.shares)));
         let shares = BTreeMap::from(shares);
-        let offered: BTreeSet<String> = wanted.is_any_offered().then(|| ALL.to_owned()).into_iter().collect();
+        let basis = [(ALL.to_owned(), wanted.basis_in_all())].into();
         for ((namespace, part), kept) in &mut self.quotas {
             if let Some((_, (_, Some(fault @ (Fault::Throttled { .. } | Fault::Failed { .. }))))) = looked.last() {
                 return Err(fault.clone());
             }
             let share = shares.get(part).and_then(|split| split.get(namespace)).copied().unwrap_or(0);
             let gpus = [(ALL.to_owned(), share)].into();
-            let wish = Wish { gpus: &gpus, held: &Gpus::new(), offered: &offered, message: &message };
+            let wish = Wish { gpus: &gpus, held: &Gpus::new(), basis: &basis, message: &message };
             looked.push((kept.target.label(), kept.look(means, wish).await));
         }
         let mut order = Order { is_ours: true, refused: BTreeSet::new() };

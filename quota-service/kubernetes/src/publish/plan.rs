@@ -1,8 +1,8 @@
 //! Quota to publish in each pool: what spot may hold, by flavor and in all. When it changes is the planner's, which connectors share.
 
-pub use connectors::plan::{Change, Gpus, Plan, Planner, Rules, Why};
+pub use connectors::plan::{Basis, Change, Gpus, Plan, Planner, Rules, Why};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use vocab::GpuModel;
 
 /// GPUs for spot in one pool, whole, rounded down.
@@ -16,8 +16,8 @@ pub struct Amounts {
     pub at_will: AtWill,
     /// GPUs on nodes that can take pods.
     pub allocatable_gpus: u64,
-    /// Whether Headroom offers anything here. A quota of 0 without an offer is for want of one, and no decision.
-    pub is_offered: bool,
+    /// Ground of the quota. One of 0 without an offer is for want of one, and no decision.
+    pub basis: Basis,
 }
 
 /// GPUs for spot at will in one pool; none where it is not apart.
@@ -87,17 +87,18 @@ impl Wanted {
         self.by_model.values().map(|amounts| amounts.quota(part)).sum()
     }
 
-    /// Flavors of pools for which there is an offer.
+    /// Ground of the amount of each flavor.
     #[must_use]
-    pub fn offered(&self, flavors: &BTreeMap<String, GpuModel>) -> BTreeSet<String> {
-        let is_offered = |model| self.by_model.get(model).is_some_and(|amounts| amounts.is_offered);
-        flavors.iter().filter(|(_, model)| is_offered(*model)).map(|(flavor, _)| flavor.clone()).collect()
+    pub fn basis(&self, flavors: &BTreeMap<String, GpuModel>) -> BTreeMap<String, Basis> {
+        let of = |model| self.by_model.get(model).map_or(Basis::Missing, |amounts| amounts.basis);
+        flavors.iter().map(|(flavor, model)| (flavor.clone(), of(model))).collect()
     }
 
-    /// Whether there is an offer for any pool.
+    /// Ground of the amount of all pools together: one old offer keeps their sum from being raised.
     #[must_use]
-    pub fn is_any_offered(&self) -> bool {
-        self.by_model.values().any(|amounts| amounts.is_offered)
+    pub fn basis_in_all(&self) -> Basis {
+        let bases = || self.by_model.values().map(|amounts| amounts.basis);
+        if bases().any(|basis| basis == Basis::Old) { Basis::Old } else { bases().max().unwrap_or_default() }
     }
 
     fn of_flavors(&self, flavors: &BTreeMap<String, GpuModel>, of: impl Fn(&Amounts) -> u64) -> Gpus {
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(by_flavor, [("a".to_owned(), 64), ("h".to_owned(), 0)].into());
         assert_eq!((wanted.in_all(Part::Main), wanted.held(Part::Main, &flavors)["a"]), (64, 8));
         let published = [("a".to_owned(), 64), ("old".to_owned(), 12)].into();
-        let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, |_| true, &published);
+        let plan = Planner::new(RULES).plan(Instant::now(), &by_flavor, |_| Basis::Known, &published);
         assert_eq!(plan.gpus["old"], 0);
         let texts: Vec<String> = plan.changes.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["h: 0, none before", "old: 12 to 0"]);

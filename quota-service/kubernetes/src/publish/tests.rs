@@ -1,5 +1,6 @@
 //! Against an API server: what is written, by whom, and what is left alone.
 
+use super::plan::Basis;
 use super::*;
 use crate::lead::{epoch_of, run as run_lead};
 use crate::names::{EPOCH, MANAGED_BY, QUOTA_MANAGER};
@@ -41,7 +42,7 @@ fn amounts(a100: u64, h800: u64) -> Arc<Wanted> {
         quota_gpus,
         held_gpus: quota_gpus / 4,
         allocatable_gpus: 1_000,
-        is_offered: true,
+        basis: Basis::Known,
         ..Amounts::default()
     };
     let model = |name| GpuModel::parse(name).unwrap();
@@ -237,7 +238,7 @@ async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is
             rules: rules_of(&config),
             set_aside_for: Duration::ZERO,
         };
-        kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), offered: &BTreeSet::new(), message: "" }).await.0
+        kept.look(means, Wish { gpus: &gpus, held: &Gpus::new(), basis: &BTreeMap::new(), message: "" }).await.0
     };
     assert_eq!(looks(&mut kept, 40).await, Stands::InOrder);
     let mut groups = fake.get("clusterqueues", "", "headroom-spot").unwrap()["spec"]["resourceGroups"].clone();
@@ -255,7 +256,7 @@ async fn a_conflict_stays_one_while_another_owns_the_quota_also_where_nothing_is
 async fn a_first_offer_replaces_the_0_that_was_published_for_want_of_one_at_once() {
     let config = Config { raise_after_s: 3_600, ..settings("capacity-provider") };
     let none = amounts(0, 0);
-    let by_model = none.by_model.iter().map(|(model, of)| (model.clone(), Amounts { is_offered: false, ..*of }));
+    let by_model = none.by_model.iter().map(|(model, of)| (model.clone(), Amounts { basis: Basis::Missing, ..*of }));
     let none = Arc::new(Wanted { by_model: by_model.collect(), ..(*none).clone() });
     let stage = stage_with(with_provider("orchestratedFlavors").await, config, none).await;
     stage.publishes("capacityproviders", 0, 0).await;

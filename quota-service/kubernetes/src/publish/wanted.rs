@@ -1,11 +1,12 @@
 //! The quota to publish: what spot may hold in all, from the last offer of Headroom and the pool as it is now.
 
-use super::plan::{Amounts, AtWill, Wanted};
+use super::plan::{Amounts, AtWill, Basis, Wanted};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
 use crate::headroom::{Offer, Offers};
 use crate::view::facts::Life;
 use crate::view::{PoolView, View};
+use placement::Stage;
 use placement::cluster_quota::{Counted, quota_in_all, quotas_apart};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,10 +80,14 @@ fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: 
             stage: offer.stage,
         })
     });
-    let is_offered = counted.is_some();
+    let basis = match counted.map(|counted| counted.stage) {
+        None => Basis::Missing,
+        Some(Stage::Stale) => Basis::Old,
+        Some(Stage::Fresh | Stage::Conservative) => Basis::Known,
+    };
     let Some(at_will_gpus) = at_will.map(|at_will| at_will.min(in_all_gpus)) else {
         let quota_gpus = counted.map_or(0, |counted| quota_in_all(&counted).milli() / MILLI);
-        return Amounts { quota_gpus, held_gpus: in_all_gpus, allocatable_gpus, is_offered, ..Amounts::default() };
+        return Amounts { quota_gpus, held_gpus: in_all_gpus, allocatable_gpus, basis, ..Amounts::default() };
     };
     let held_gpus = in_all_gpus - at_will_gpus;
     let apart = counted.map(|counted| quotas_apart(&counted, gpus(held_gpus), gpus(at_will_gpus)));
@@ -92,7 +97,7 @@ fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: 
         held_gpus,
         at_will: AtWill { quota_gpus: at_will.milli() / MILLI, held_gpus: at_will_gpus },
         allocatable_gpus,
-        is_offered,
+        basis,
     }
 }
 

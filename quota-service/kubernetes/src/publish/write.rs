@@ -1,7 +1,7 @@
 //! One object: read, decide, write if a change is due.
 
 use super::LOWERED;
-use super::plan::{Gpus, Plan, Planner, Rules};
+use super::plan::{Basis, Gpus, Plan, Planner, Rules};
 use super::target::{Content, Target};
 use crate::calls::{Calls, Fault};
 use crate::events::{Events, Note};
@@ -10,7 +10,7 @@ use crate::names::QUOTA_MANAGER;
 use metrics::{counter, gauge};
 use serde_json::Value;
 use serving::standing::Standing;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
@@ -48,8 +48,8 @@ enum Trouble {
 pub struct Wish<'a> {
     pub gpus: &'a Gpus,
     pub held: &'a Gpus,
-    /// Names whose amount rests on an offer.
-    pub offered: &'a BTreeSet<String>,
+    /// Ground of the amount of each name; a name that is not here has no offer.
+    pub basis: &'a BTreeMap<String, Basis>,
     pub message: &'a str,
 }
 
@@ -152,7 +152,7 @@ impl Kept {
         let plan = self.planner.plan(
             Instant::now(),
             wish.gpus,
-            |name| wish.offered.contains(name),
+            |name| wish.basis.get(name).copied().unwrap_or_default(),
             &self.target.published(is),
         );
         let message = wish.message.to_owned();

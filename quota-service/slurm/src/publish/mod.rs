@@ -23,7 +23,7 @@ use crate::limits::{self, ByName, Tres};
 use crate::shared::Shared;
 use crate::site::Site;
 use connectors::Offers;
-use connectors::plan::{Planner, Rules};
+use connectors::plan::{Basis, Planner, Rules};
 use pace::Pace;
 use serving::standing::Standing;
 use slurm_records::RecordsError;
@@ -292,8 +292,9 @@ impl Publisher {
         for (name, limits) in &mut ours {
             limits.retain(|tres, _| wanted.limits.get(name).is_some_and(|wanted| wanted.contains_key(tres)));
         }
-        let is_offered = |_: &str| wanted.is_offered;
-        let plan = self.planner.plan(Instant::now(), &flat(&wanted.limits), is_offered, &flat(&ours));
+        // Limits that rest on old offers are held to what stands where they are made.
+        let basis = |_: &str| if wanted.is_offered { Basis::Known } else { Basis::Missing };
+        let plan = self.planner.plan(Instant::now(), &flat(&wanted.limits), basis, &flat(&ours));
         for change in &plan.changes {
             info!(%change, "a limit changes");
         }

@@ -6,7 +6,7 @@ use crate::publish::{ALL, Content, Gpus, Part, RESOURCE_QUOTA, Target, write};
 use crate::tests::{client, config};
 use crate::view::facts::{NodeFacts, PodFacts, Reading, Uid};
 use fake_kubernetes::FakeKubernetes;
-use placement::{Bound, Eta, Limit, Policy, Stage};
+use placement::{Bound, Eta, Limit, Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -174,14 +174,22 @@ fn spot_at_will_that_is_counted_apart_takes_nothing_from_promised_spot() {
 }
 
 #[test]
-fn a_pool_without_an_offer_is_distinguished_from_one_whose_offer_is_none() {
+fn a_pool_without_an_offer_is_distinguished_from_one_whose_offer_is_none_and_an_old_one_raises_nothing() {
     let view = view(&[("A100", 16), ("H800", 8)]);
     let flavors = "a=A100,h=H800,l=L40".parse::<crate::config::Flavors>().unwrap().0;
-    let offered = |pools: &[(&str, u32)]| {
-        let wanted = wanted(&offers(pools, Stage::Fresh), &view, HorizonHours::ONE);
-        (wanted.offered(&flavors).into_iter().collect::<String>(), wanted.is_any_offered())
+    let basis = |offers: &Offers| {
+        let wanted = wanted(offers, &view, HorizonHours::ONE);
+        (["a", "h", "l"].map(|flavor| wanted.basis(&flavors)[flavor]), wanted.basis_in_all())
     };
-    assert_eq!(offered(&[]), (String::new(), false));
-    assert_eq!(offered(&[("A100", 0), ("L40", 4)]), ("a".to_owned(), true), "L40 is on no node");
-    assert_eq!(offered(&[("A100", 16), ("H800", 8)]), ("ah".to_owned(), true));
+    let (missing, old, known) = (Basis::Missing, Basis::Old, Basis::Known);
+    assert_eq!(basis(&offers(&[], Stage::Fresh)), ([missing; 3], missing));
+    let one = offers(&[("A100", 0), ("L40", 4)], Stage::Fresh);
+    assert_eq!(basis(&one), ([known, missing, missing], known), "L40 is on no node");
+    let mut both = offers(&[("A100", 16), ("H800", 8)], Stage::Fresh);
+    assert_eq!(basis(&both), ([known, known, missing], known));
+    both.pools.get_mut(&model("A100")).unwrap().stage = Stage::Stale;
+    assert_eq!(basis(&both), ([old, known, missing], old));
+    // It holds spot to what it has.
+    both.pools.get_mut(&model("A100")).unwrap().stage = Stage::Conservative;
+    assert_eq!(basis(&both), ([known, known, missing], known));
 }
