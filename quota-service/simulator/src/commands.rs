@@ -106,7 +106,8 @@ pub fn one(arguments: &Arguments, config: &Config, json: bool) -> Result<(), Sim
     if let Some(file) = &arguments.statement {
         crate::statement::write(file, &outcome.days, prices.as_ref())?;
         if !json {
-            crate::statement::show(&outcome.days, world.jobs.last().map(|job| job.request.submitted), prices.as_ref());
+            let last = world.jobs.last().map(|job| job.request.submitted);
+            crate::statement::show(&outcome.days, last, prices.as_ref(), file);
         }
     }
     Ok(())

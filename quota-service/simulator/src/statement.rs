@@ -48,12 +48,14 @@ fn answer(days: &Days, prices: Option<&Prices>, daily: bool) -> StatementAnswer 
     StatementAnswer::of(&statement, from, to, prices.map(|prices| prices.currency.clone()))
 }
 
-/// Prints the sum of each pool, up to the day of the last submission: the jobs that run after it leave the rest idle.
-pub fn show(days: &Days, last: Option<UnixSeconds>, prices: Option<&Prices>) {
+/// Prints the sum of each pool, up to the day of the last submission: the jobs that run after it leave the rest idle. The file has
+/// the days of these jobs, too.
+pub fn show(days: &Days, last: Option<UnixSeconds>, prices: Option<&Prices>, file: &Path) {
     let within = |day: Day| last.is_none_or(|last| day <= Day::of(last));
+    let all_until = days.keys().map(|(_, day)| day.next()).max();
     let days = days.iter().filter(|((_, day), _)| within(*day)).map(|(of, day)| (of.clone(), day.clone())).collect();
     let answer = answer(&days, prices, false);
-    say(format_args!("GPU time from {} to the last submission:", answer.from));
+    say(format_args!("GPU time from {} to {}, the end of the day of the last submission:", answer.from, answer.to));
     let header = [
         "pool",
         "GPU-hours",
@@ -83,6 +85,9 @@ pub fn show(days: &Days, last: Option<UnixSeconds>, prices: Option<&Prices>) {
         ]
     };
     say(table(&header, &answer.pools.iter().map(row).collect::<Vec<_>>()).trim_end());
+    if let Some(until) = all_until.map(|until| until.begin().to_string()).filter(|until| *until != answer.to) {
+        say(format_args!("{} has the days of the jobs that ran on, too, to {until}", file.display()));
+    }
     for (pool, currency) in answer.pools.iter().zip(std::iter::repeat(answer.currency.as_deref().unwrap_or_default())) {
         if let (Some(charges), Some(costs)) = (&pool.charges, &pool.costs) {
             say(format_args!(
