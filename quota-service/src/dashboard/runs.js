@@ -10,9 +10,10 @@ const COVERAGE = /coverage_q(\d+)$/;
 
 export const runsLink = (cluster) => `#/runs/${encodeURIComponent(cluster)}`;
 
-/** Names of what is in lists, where it has some: pools by pool and aggregation. */
+/** Names of what is in lists, where it has some: pools by pool and aggregation, served bounds by the hours of the promise. */
 function keyOf(value, index) {
-  const names = [value?.pool, value?.aggregation, value?.organization].filter(Boolean);
+  const hours = value?.hours === undefined ? null : `${value.hours} h`;
+  const names = [value?.pool, value?.aggregation, value?.organization, hours].filter(Boolean);
   return names.length ? names.join(" ") : String(index);
 }
 
@@ -46,12 +47,32 @@ function judged(path, a, b) {
 
 /** The model first, then the bounds of pools; the last value is what both are held against. */
 const order = (path) =>
-  ["model", "pools", "last_value"].indexOf(path.split(" › ")[0]) + (path.startsWith("last_value") ? 10 : 0);
+  ["model / last_value", "model", "pools", "served", "served_with_jobs", "last_value"].indexOf(path.split(" › ")[0]) + (path.startsWith("last_value") ? 10 : 0);
 /** How much was scored, and intervals: no score. */
-const isScore = (path) => !/(^|› )(rows|issues|\w*_interval › \d|validation_\w+)$/.test(path);
+const isScore = (path) => !/(^|› )(rows|issues|samples|hours|\w*_interval › \d|validation_\w+)$/.test(path);
 
-function scoreRows(first, second) {
-  const [a, b] = [new Map(flat(first.scores)), new Map(flat(second.scores))];
+/** Why scores of two runs are of different things; null where they are of the same hours. */
+function unlike(first, second) {
+  if (first.horizon_hours !== second.horizon_hours)
+    return `One forecasts ${first.horizon_hours} h, the other ${second.horizon_hours} h: their scores do not compare.`;
+  const part = ({ scores }) => `${scores?.validation_issue_times} from ${scores?.validation_from}`;
+  if (part(first) === part(second)) return null;
+  return "They were scored on different hours, so each score is held against that of the last value on the same hours.";
+}
+
+/** Scores of the model as shares of those of the last value, by their paths: of losses, which are above 0 and alike in size. */
+function shares(scores) {
+  const of = ([path, value]) => [path, value / scores.get(path.replace(/^model/, "last_value"))];
+  const isOne = ([path, value]) =>
+    /^model › (mae|rmse|nmae|pinball|crps)_/.test(path) && typeof value === "number";
+  const all = [...scores].filter(isOne).map(of).filter(([, share]) => Number.isFinite(share));
+  return new Map(all.map(([path, share]) => [path.replace("model", "model / last_value"), share]));
+}
+
+function scoreRows(first, second, differ) {
+  const known = [first, second].map((run) => new Map(flat(run.scores)));
+  const isSameHorizon = first.horizon_hours === second.horizon_hours;
+  const [a, b] = known.map((scores) => (differ && isSameHorizon ? new Map([...shares(scores), ...scores]) : scores));
   const isKnown = (path) => [a, b].some((scores) => typeof scores.get(path) === "number");
   const paths = [...new Set([...a.keys(), ...b.keys()])].filter((path) => isScore(path) && isKnown(path));
   const shown = (value) => (typeof value === "number" ? rounded(value) : NONE);
@@ -64,7 +85,9 @@ function scoreRows(first, second) {
         ? "only in one"
         : path.startsWith("last_value")
           ? "the rule to beat"
-          : judged(path, from, to);
+          : differ && !path.startsWith("model / ")
+            ? "not comparable"
+            : judged(path, from, to);
       return [path, shown(from), shown(to), both ? difference(to - from) : NONE, verdict];
     });
 }
@@ -93,14 +116,16 @@ function parameterRows(first, second) {
 
 const headings = (first, second) => [`First: ${first.id}`, `Second: ${second.id}`];
 
-function scoreTable(rows, first, second) {
+function scoreTable(rows, first, second, differ) {
   const verdicts = rows.map((row) => row[4].textContent ?? row[4]);
   const of = (word) => verdicts.filter((one) => one === word).length;
+  const judgements = of("better") + of("worse") + of("equal");
   const tally = `is better in ${count(of("better"), "score")} and worse in ${number(of("worse"))}`;
   const [a, b] = headings(first, second).map((name) => ({ name, number: true }));
   const columns = [{ name: "Score" }, a, b, { name: "Difference", number: true }, { name: "The second is" }];
   return [
-    h("p", null, `Held against ${first.id}, ${second.id} ${tally}.`),
+    differ && h("p", null, differ),
+    judgements > 0 && h("p", null, `Held against ${first.id}, ${second.id} ${tally}.`),
     table({ caption: "Scores", hideCaption: false, columns, rows }),
   ];
 }
@@ -109,10 +134,11 @@ function scoreTable(rows, first, second) {
 function comparison(first, second) {
   if (first.id === second.id) return h("p", { class: "quiet" }, "Choose two different runs.");
   const [a, b] = headings(first, second);
-  const scores = scoreRows(first, second);
+  const differ = unlike(first, second);
+  const scores = scoreRows(first, second, differ);
   const parameters = parameterRows(first, second);
   return [
-    scores.length === 0 ? h("p", { class: "quiet" }, "Neither has scores.") : scoreTable(scores, first, second),
+    scores.length === 0 ? h("p", { class: "quiet" }, "Neither has scores.") : scoreTable(scores, first, second, differ),
     parameters.length === 0
       ? h("p", { class: "quiet" }, "Their parameters do not differ.")
       : table({
