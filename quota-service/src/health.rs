@@ -37,17 +37,7 @@ impl Refusal {
     /// `None` where the database is not at fault.
     #[must_use]
     pub fn of(fault: &StoreError) -> Option<Self> {
-        let is_refused = matches!(
-            fault,
-            StoreError::Unavailable { .. }
-                | StoreError::Busy { .. }
-                | StoreError::Full { .. }
-                | StoreError::Lost { .. }
-                | StoreError::Denied { .. }
-                | StoreError::Tls { .. }
-                | StoreError::NotAudited { .. }
-        );
-        is_refused.then(|| Self { why: shown(fault), is_full: matches!(fault, StoreError::Full { .. }) })
+        fault.refuses_writes().then(|| Self { why: shown(fault), is_full: matches!(fault, StoreError::Full { .. }) })
     }
 }
 

@@ -80,7 +80,10 @@ fn usage_rows_are_read_with_or_without_an_offset_with_a_byte_order_mark_and_wind
 #[test]
 fn every_bad_row_is_named_with_file_row_column_and_remedy() {
     for (row, expected) in [
-        ("2020-05-01T00:00:00Z,earth,V100,vc1,-1", "usage.csv, row 2: column demand_gpus: -1 GPUs is negative"),
+        (
+            "2020-05-01T00:00:00Z,earth,V100,vc1,-1",
+            "usage.csv, row 2: column demand_gpus: -1 GPUs is negative: amounts of GPUs are 0 or more",
+        ),
         (
             "2020-05-01T00:00:00Z,earth,V100,vc1,NaN",
             "usage.csv, row 2: column demand_gpus: \"NaN\" is not a number of GPUs: write a decimal such as 4 or 0.25",

@@ -2,7 +2,7 @@
 
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
-use vocab::{EventId, MilliGpus, OutcomeKind, PoolId, UsageRow};
+use vocab::{EventId, HourDemand, OutcomeKind, PoolId, UsageRow};
 
 /// Makes the audit entry of corrections from the values before, one for each correction, in their order.
 pub type MakeAuditEntry<'a, T> = &'a (dyn Fn(&[T]) -> AuditRecord + Sync);
@@ -23,7 +23,7 @@ pub struct OutcomeBefore {
 /// Corrections of usage and outcomes.
 #[async_trait]
 pub trait CorrectionStore {
-    /// Replaces or inserts demand. Returns the values before; `None` for a row that was missing.
+    /// Replaces or inserts demand. Returns peaks and ends before; `None` for a row that was missing.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] where a cluster is unknown; [`StoreError::Contradiction`] where the rows hold two values for
@@ -31,8 +31,8 @@ pub trait CorrectionStore {
     async fn correct_usage(
         &self,
         rows: &[UsageRow],
-        audit: MakeAuditEntry<'_, Option<MilliGpus>>,
-    ) -> Result<Vec<Option<MilliGpus>>, StoreError>;
+        audit: MakeAuditEntry<'_, Option<HourDemand>>,
+    ) -> Result<Vec<Option<HourDemand>>, StoreError>;
 
     /// Replaces the outcomes of guarantee periods. Returns the outcomes before.
     ///

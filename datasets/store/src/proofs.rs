@@ -21,6 +21,15 @@ pub trait ProofStore {
     async fn proved_writes(&self) -> Result<u64, StoreError>;
 }
 
+impl StoreError {
+    /// Whether the database took no write for a reason of its own, and not for what was to be written.
+    #[must_use]
+    pub const fn refuses_writes(&self) -> bool {
+        let is_closed = matches!(self, Self::Lost { .. } | Self::Denied { .. } | Self::Tls { .. });
+        self.is_retryable() || is_closed || matches!(self, Self::Full { .. } | Self::NotAudited { .. })
+    }
+}
+
 /// Counts up, so that a service sees the proofs of others.
 pub(crate) const PROVE: &str = "UPDATE write_proof SET proofs = proofs + 1 WHERE id = 1 RETURNING proofs";
 pub(crate) const PROVED: &str = "SELECT proofs FROM write_proof WHERE id = 1";

@@ -14,7 +14,7 @@ const PER_GPU: f64 = MilliGpus::PER_GPU as f64;
 pub enum AmountError {
     #[error("{text:?} is not a number of GPUs: write a decimal such as 4 or 0.25")]
     NotANumber { text: String },
-    #[error("{gpus} GPUs is negative")]
+    #[error("{gpus} GPUs is negative: amounts of GPUs are 0 or more")]
     Negative { gpus: f64 },
     #[error("{gpus} GPUs is not a whole number of thousandths: the nearest is {nearest}")]
     OffGrid { gpus: f64, nearest: MilliGpus },

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use store::{AuditRecord, OutcomeBefore};
 use utoipa::IntoParams;
-use vocab::{MilliGpus, UnixSeconds};
+use vocab::{HourDemand, UnixSeconds};
 use wire::{
     AuditEntryBody, AuditList, CorrectedOutcome, CorrectedUsage, OutcomeCorrections, OutcomeCorrectionsReceipt,
     Problem, UsageCorrections, UsageCorrectionsReceipt,
@@ -94,11 +94,11 @@ pub async fn correct_usage(
         write.of_pool(&row.series.pool)?;
         write.of_organization(&row.series.organization)?;
     }
-    let corrected = |before: &[Option<MilliGpus>]| -> Vec<CorrectedUsage> {
-        let one = |(row, before): (&vocab::UsageRow, &Option<MilliGpus>)| CorrectedUsage::of(row, *before);
+    let corrected = |before: &[Option<HourDemand>]| -> Vec<CorrectedUsage> {
+        let one = |(row, before): (&vocab::UsageRow, &Option<HourDemand>)| CorrectedUsage::of(row, *before);
         rows.iter().zip(before).map(one).collect()
     };
-    let entry = |before: &[Option<MilliGpus>]| {
+    let entry = |before: &[Option<HourDemand>]| {
         let detail = json!({ "reason": reason, "rows": corrected(before) });
         write.entry(now, StatusCode::OK, &detail)
     };

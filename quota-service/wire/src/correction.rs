@@ -5,7 +5,7 @@ use crate::fault::{FieldFault, Place};
 use crate::{UsageBatch, UsageRowBody};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vocab::{EventId, MilliGpus, OutcomeKind, UsageRow};
+use vocab::{EventId, HourDemand, MilliGpus, OutcomeKind, UsageRow};
 
 /// Characters of a reason: a sentence, not a report.
 const LONGEST_REASON: usize = 1_000;
@@ -40,6 +40,11 @@ pub struct CorrectedUsage {
     pub before_gpus: Option<f64>,
     /// The demand after the correction.
     pub after_gpus: f64,
+    /// The demand at the end of the hour before the correction; null where it was not known.
+    pub before_at_end_gpus: Option<f64>,
+    /// The demand at the end of the hour after the correction; null where it is not known. A correction that states none keeps it where
+    /// the demand stays.
+    pub after_at_end_gpus: Option<f64>,
 }
 
 /// One result for each correction, in their order.
@@ -149,14 +154,19 @@ impl UsageCorrections {
 impl CorrectedUsage {
     /// The correction of a row that had `before`.
     #[must_use]
-    pub fn of(row: &UsageRow, before: Option<MilliGpus>) -> Self {
+    pub fn of(row: &UsageRow, before: Option<HourDemand>) -> Self {
+        let at_end_before = before.and_then(|before| before.at_end);
+        let is_same = before.is_some_and(|before| before.peak == row.demand);
+        let at_end_after = row.at_end.or_else(|| at_end_before.filter(|_| is_same));
         Self {
             hour: row.hour.to_string(),
             cluster: row.series.pool.cluster.to_string(),
             gpu_model: row.series.pool.gpu_model.to_string(),
             organization: row.series.organization.to_string(),
-            before_gpus: before.map(MilliGpus::as_gpus),
+            before_gpus: before.map(|before| before.peak.as_gpus()),
             after_gpus: row.demand.as_gpus(),
+            before_at_end_gpus: at_end_before.map(MilliGpus::as_gpus),
+            after_at_end_gpus: at_end_after.map(MilliGpus::as_gpus),
         }
     }
 }

@@ -138,7 +138,7 @@ mod tests {
             faults,
             [
                 "/rows/1/hour: 2020-05-18T00:30:00Z is not the start of an hour in UTC",
-                "/rows/2/demand_gpus: -1 GPUs is negative",
+                "/rows/2/demand_gpus: -1 GPUs is negative: amounts of GPUs are 0 or more",
                 "/rows/3/hour: invalid time \"yesterday\": write RFC 3339 such as 2024-03-01T00:00:00Z",
                 "/rows/4/demand_gpus: 2.000 GPUs for the same hour as row 0, which has 1.000 GPUs: keep one of them",
                 "/rows/5/demand_gpus: 9.99999999e8 GPUs exceeds the limit of 10000000 GPUs: write GPUs, not thousandths or bytes",

@@ -13,6 +13,7 @@ on_both_databases![
     eta_moves_although_every_service_runs_for_less_than_the_longest_guarantee,
     long_waits_raise_eta_only_where_that_gives_more_quota,
     outcomes_without_a_fault_do_not_move_eta,
+    a_corrected_end_of_an_hour_is_in_the_answer_and_in_the_audit_with_the_end_before,
 ];
 
 const NO_MARS: &str = "there is no cluster mars: create it with `datasets ingest`, or with the time_zone of a source";
@@ -184,4 +185,26 @@ async fn outcomes_without_a_fault_do_not_move_eta(database: TestDatabase) {
     assert_eq!(number(&quota(&service, 4).await["eta"]), 1.0);
     let refused = service.post("/v1/outcomes", &outcomes(900, 1, "evicted", ended)).await.expect(400);
     assert_eq!(refused["errors"][0]["pointer"], "/outcomes/0/kind");
+}
+
+/// An end is known, stays with the demand that it is of, and is not known of another one.
+async fn a_corrected_end_of_an_hour_is_in_the_answer_and_in_the_audit_with_the_end_before(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let hour = end().plus_s(-3_600).to_string();
+    let [none, fifty] = [Value::Null, json!(50.0)];
+    let steps = [
+        (200.0, &fifty, [&none, &fifty]),
+        (200.0, &none, [&fifty, &fifty]),
+        (100.0, &none, [&fifty, &none]),
+        (200.0, &none, [&none, &none]),
+    ];
+    for (gpus, at_end, [before, after]) in steps {
+        let row = json!({ "hour": hour, "cluster": "demo", "gpu_model": "A100", "organization": "org-000",
+            "demand_gpus": gpus, "demand_at_end_gpus": at_end });
+        let body = json!({ "reason": "the end of the hour", "rows": [row] });
+        let corrected = service.post("/v1/usage/corrections", &body).await.expect(200)["rows"][0].clone();
+        assert_eq!([&corrected["before_at_end_gpus"], &corrected["after_at_end_gpus"]], [before, after], "{gpus}");
+        let audit = service.get("/v1/audit").await.expect(200);
+        assert_eq!(audit["entries"][0]["detail"]["rows"][0], corrected);
+    }
 }

@@ -270,7 +270,10 @@ fn what_no_rows_can_be_made_of_is_refused_with_series_and_remedy() {
             refused(&[("__name__", "gpu_seconds_total"), ("namespace", "a")], one()),
             "gpu_seconds_total is a counter, not demand",
         ),
-        (refused(&[("namespace", "a")], samples(0, "1 -2 1 1")), "at 2023-11-15T00:15:00Z: -2 GPUs is negative"),
+        (
+            refused(&[("namespace", "a")], samples(0, "1 -2 1 1")),
+            "at 2023-11-15T00:15:00Z: -2 GPUs is negative: amounts of GPUs are 0 or more",
+        ),
         (
             refused(&[("namespace", "a")], samples(0, "1 2e7 1 1")),
             "2e7 GPUs exceeds the limit of 10000000 GPUs: write GPUs",

@@ -120,5 +120,5 @@ async fn bad_data_are_refused_with_place_and_query() {
     let fake = Fake::start(|_, request| ok(matrix(&[("vision", &[(request.number("start"), "-1")])])));
     let fault = read_hours(&fake, 1).await.unwrap_err();
     assert_eq!(fault.kind(), Kind::Data);
-    assert!(fault.to_string().contains("-1 GPUs is negative; query: demand"), "{fault}");
+    assert!(fault.to_string().contains("-1 GPUs is negative: amounts of GPUs are 0 or more; query: demand"), "{fault}");
 }

@@ -5,17 +5,18 @@ use super::dialect::usage::append_in;
 use super::{SqlConnection, SqlStore};
 use crate::StoreError;
 use crate::corrections::{BeforeRow, CorrectionStore, MakeAuditEntry, OutcomeBefore};
-use crate::stored::{Stamp, amount};
+use crate::stored::Stamp;
+use crate::usage::hour_demand;
 use async_trait::async_trait;
-use vocab::{EventId, MilliGpus, OutcomeKind, UsageRow};
+use vocab::{EventId, HourDemand, OutcomeKind, UsageRow};
 
 #[async_trait]
 impl CorrectionStore for SqlStore {
     async fn correct_usage(
         &self,
         rows: &[UsageRow],
-        audit: MakeAuditEntry<'_, Option<MilliGpus>>,
-    ) -> Result<Vec<Option<MilliGpus>>, StoreError> {
+        audit: MakeAuditEntry<'_, Option<HourDemand>>,
+    ) -> Result<Vec<Option<HourDemand>>, StoreError> {
         let mut transaction = self.begin().await?;
         lock_clusters(&mut transaction, rows.iter().map(|row| &row.series.pool.cluster)).await?;
         let mut before = Vec::with_capacity(rows.len());
@@ -46,15 +47,15 @@ impl CorrectionStore for SqlStore {
     }
 }
 
-async fn demand(connection: &mut SqlConnection, row: &UsageRow) -> Result<Option<MilliGpus>, StoreError> {
-    let query = sqlx::query_scalar::<_, i64>(
-        "SELECT demand_milli FROM usage JOIN series ON series.id = series_id
+async fn demand(connection: &mut SqlConnection, row: &UsageRow) -> Result<Option<HourDemand>, StoreError> {
+    let query = sqlx::query_as::<_, (i64, Option<i64>)>(
+        "SELECT demand_milli, at_end_milli FROM usage JOIN series ON series.id = series_id
          WHERE cluster = $1 AND gpu_model = $2 AND organization = $3 AND hour = $4",
     );
     let pool = &row.series.pool;
     let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(row.series.organization.as_str());
     let found = query.bind(Stamp::from(row.hour)).fetch_optional(connection).await?;
-    found.map(|milli| amount("demand", milli)).transpose()
+    found.map(|(demand, at_end)| hour_demand(demand, at_end)).transpose()
 }
 
 async fn outcome(connection: &mut SqlConnection, event: &EventId) -> Result<OutcomeBefore, StoreError> {
