@@ -149,9 +149,9 @@ pub struct Trace {
     /// Hours between two fits of the predictor
     #[arg(long, value_name = "HOURS", default_value = "24h", value_parser = command_line::horizon)]
     pub refit: HorizonHours,
-    /// Guarantee that every spot task asks for, 1 to 24
-    #[arg(long, value_name = "HOURS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=24))]
-    pub guarantee_hours: u64,
+    /// Guarantee that every spot task asks for, 1h to 168h
+    #[arg(long, value_name = "HOURS", default_value = "1h", value_parser = command_line::horizon)]
+    pub guarantee_hours: HorizonHours,
     /// Spot jobs for each one of the trace
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, allow_negative_numbers = true)]
     pub spot_scale: f64,

@@ -161,10 +161,9 @@ pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorEr
         calendar,
         skip_bad_rows: trace.skip_bad_rows,
     };
-    let hours = HorizonHours::new(trace.guarantee_hours).map_err(|fault| SimulatorError::Value(fault.to_string()))?;
     let shape = Shape {
         epoch: trace.epoch,
-        hours: Some(hours),
+        hours: Some(trace.guarantee_hours),
         spot_scale: trace.spot_scale,
         nodes_minus: trace.nodes_minus,
         seed: config.seed,
@@ -222,13 +221,9 @@ pub(crate) fn settings(name: &str, trace: &Trace, config: &Config) -> Result<(St
         (_, predictor) => (predictor, None),
     };
     let rate = GuaranteeRate::new(trace.guarantee_rate).map_err(|fault| SimulatorError::Value(fault.to_string()))?;
-    let offered: Vec<HorizonHours> = [1, 2, 4, trace.guarantee_hours]
-        .into_iter()
-        .filter(|hours| *hours <= trace.guarantee_hours)
-        .filter_map(|hours| HorizonHours::new(hours).ok())
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect();
+    let shorter = [1, 2, 4].into_iter().filter_map(|hours| HorizonHours::new(hours).ok());
+    let mut offered: Vec<HorizonHours> = shorter.filter(|hours| *hours < trace.guarantee_hours).collect();
+    offered.push(trace.guarantee_hours);
     let longest = offered.last().copied().unwrap_or(HorizonHours::ONE);
     let horizon = HorizonHours::new(u64::from(longest.get()).max(4)).unwrap_or(longest);
     let kind = if let PredictorKind::Model(kind) = predictor { kind } else { ModelKind::LastValue };

@@ -140,7 +140,7 @@ fn header(what: &Compare, world: &World) -> Header {
         world.pools.len(),
         name(&trace.nodes),
         world.left_out.len(),
-        trace.guarantee_hours,
+        trace.guarantee_hours.get(),
         trace.spot_scale,
         trace.checkpoint_s,
         trace.grace_s,
