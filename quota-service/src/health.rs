@@ -23,6 +23,8 @@ const FROM_MEMORY_WITHIN: Duration = Duration::from_millis(200);
 const FAILING_WRITES: u32 = 3;
 /// How long after the last of them: without another one the proof decides again.
 const FAILING_FOR: Duration = Duration::from_secs(10);
+/// The same where clients write seldom, or wait for each refusal: twice what lies between two of them, so that it does not flap.
+const FAILING_FOR_AT_MOST: Duration = Duration::from_mins(1);
 
 /// Why the database refused a write of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,8 @@ impl Refusal {
 struct Refused {
     times: u32,
     last: Instant,
+    /// Between the last two.
+    apart: Duration,
     why: Refusal,
     /// Whether a write was done since the last of them, of a client or a proof.
     has_written: bool,
@@ -53,7 +57,8 @@ struct Refused {
 
 impl Refused {
     fn is_failing(&self) -> bool {
-        let is_over = self.has_written && self.last.elapsed() >= FAILING_FOR;
+        let lasts = (self.apart * 2).clamp(FAILING_FOR, FAILING_FOR_AT_MOST);
+        let is_over = self.has_written && self.last.elapsed() >= lasts;
         self.times >= FAILING_WRITES && !is_over
     }
 }
@@ -86,7 +91,8 @@ impl Health {
     pub fn note_refusal(&self, why: Refusal) {
         let mut refused = self.refused();
         let times = refused.as_ref().map_or(0, |before| before.times).saturating_add(1);
-        *refused = Some(Refused { times, last: Instant::now(), why, has_written: false });
+        let apart = refused.as_ref().map_or(Duration::ZERO, |before| before.last.elapsed());
+        *refused = Some(Refused { times, last: Instant::now(), apart, why, has_written: false });
         drop(refused);
         self.tell();
     }
@@ -282,6 +288,19 @@ mod tests {
         pass(&health, FAILING_FOR);
         assert!(health.problem().is_some(), "nothing was written since");
         health.note_proof(&Ok(()));
+        assert_eq!(health.problem(), None);
+    }
+
+    #[test]
+    fn refusals_that_are_far_apart_do_not_flap_between_them() {
+        let health = Health::default();
+        for _ in 0..3 {
+            health.note_refusal(Refusal::of(&full()).unwrap());
+            health.note_proof(&Ok(()));
+            pass(&health, Duration::from_secs(14));
+        }
+        assert!(health.problem().is_some(), "the next one is due");
+        pass(&health, Duration::from_secs(15));
         assert_eq!(health.problem(), None);
     }
 

@@ -320,10 +320,14 @@ fn print_report(report: &RunReport) {
     print_text(&scores_table(&rows));
     let pools: Vec<_> = scores.pools.iter().map(|one| (report.model.clone(), one.clone())).collect();
     print_text(&pools_table(&pools));
+    if !pools.is_empty() {
+        say("(these bounds are as the model states them; train backtest and the service hold them to the capacity)");
+    }
     print_text(&served::served_table("served", &scores.served));
     print_text(&served::served_table("with jobs", &scores.served_with_jobs));
     for chosen in &report.aggregations {
-        say(format_args!("pool {}: {} serves", chosen.pool, chosen.aggregation));
+        let serves = if report.promoted { "serves" } else { "would serve" };
+        say(format_args!("pool {}: {} {serves}", chosen.pool, chosen.aggregation));
     }
     if report.promoted {
         say(format_args!("{} is promoted", report.run_id));

@@ -253,7 +253,8 @@ impl History {
         again as u64
     }
 
-    /// Records of one run follow each other: the one that goes on is submitted where the size changed.
+    /// Records of one run follow each other: the one that goes on is submitted where the size changed. It has the start of the run, or,
+    /// where a node was lost (`--no-kill`), that of its size; squeue shows that of the run in either case.
     fn continue_runs(&mut self) {
         for place in 0..self.jobs.len() {
             let job = &self.jobs[place];
@@ -261,9 +262,14 @@ impl History {
             let resized = before.filter(|before| {
                 before.state == State::Resizing
                     && job.started.is_some()
-                    && (before.id, &before.cluster, before.started) == (job.id, &job.cluster, job.started)
+                    && (before.id, &before.cluster) == (job.id, &job.cluster)
+                    && [before.started, before.ended].contains(&job.started)
             });
-            self.jobs[place].continues = resized.and_then(|before| before.ended);
+            let run = resized.map(|before| (before.ended, before.started));
+            self.jobs[place].continues = run.and_then(|(ended, _)| ended);
+            if let Some((_, started)) = run {
+                self.jobs[place].started = started;
+            }
         }
     }
 

@@ -222,6 +222,8 @@ fn a_run_whose_size_changed_counts_each_size_for_its_own_time() {
         job(1, "PENDING", [9_000, 11_000, NO, NO]),
     ];
     assert_eq!(hours_of(&again, 4), ["8.000", "2.000", "2.000", "2.000"]);
+    let lost_node = [sized("RESIZING", 4, 10, [0, 1_800]), sized("COMPLETED", 2, 1_800, [1_800, 5_000])];
+    assert_eq!(hours_of(&lost_node, 3), ["4.000", "2.000", "0.000"]);
     // The sizes before it are missing where the records that were asked for begin later.
     assert_eq!(hours_of(&shrunk[..1], 2), ["4.000", "0.000"], "what goes on is not in the accounting yet");
 }

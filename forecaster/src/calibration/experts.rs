@@ -183,7 +183,8 @@ impl<'a> Evidence<'a> {
             last(true),
             linear(),
         ]
-        .map(|stated| stated.filter(|gpus| gpus.is_finite()))
+        // Falls of a pool that needs hardly anything reach below none.
+        .map(|stated| stated.filter(|gpus| gpus.is_finite()).map(|gpus| if gpus > 0.0 { gpus } else { 0.0 }))
     }
 }
 

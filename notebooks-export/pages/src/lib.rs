@@ -6,7 +6,7 @@ mod number;
 
 pub use axis::Axis;
 pub use heatmap::heatmap;
-pub use number::{gpus, percent, signed_gpus, signed_percent};
+pub use number::{fine_gpus, gpus, percent, signed_gpus, signed_percent};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::fmt::Write;

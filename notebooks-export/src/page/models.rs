@@ -4,17 +4,17 @@ use super::{View, figure, legend, line_class};
 use crate::analysis::ModelView;
 use forecaster::scores::Scores;
 use maud::{Markup, html};
-use pages::{Axis, Chart, gpus, percent, signed_percent};
+use pages::{Axis, Chart, fine_gpus, percent, signed_percent};
 
 /// A column of the table: heading, value, and whether the smallest is the best.
 type Column = (&'static str, fn(&Scores) -> f64, fn(f64) -> String, bool);
 
 const COLUMNS: [Column; 9] = [
-    ("MAE", |scores| scores.mae_median_gpus, gpus, true),
-    ("RMSE", |scores| scores.rmse_mean_gpus, gpus, true),
-    ("pinball 0.9", |scores| scores.pinball_gpus[0], gpus, true),
-    ("pinball 0.95", |scores| scores.pinball_gpus[1], gpus, true),
-    ("CRPS", |scores| scores.crps_gpus, gpus, true),
+    ("MAE", |scores| scores.mae_median_gpus, fine_gpus, true),
+    ("RMSE", |scores| scores.rmse_mean_gpus, fine_gpus, true),
+    ("pinball 0.9", |scores| scores.pinball_gpus[0], fine_gpus, true),
+    ("pinball 0.95", |scores| scores.pinball_gpus[1], fine_gpus, true),
+    ("CRPS", |scores| scores.crps_gpus, fine_gpus, true),
     ("held 0.9", |scores| scores.coverage[0], percent, false),
     ("held 0.95", |scores| scores.coverage[1], percent, false),
     ("MAQE 0.9", |scores| scores.maqe[0], thousandths, true),
@@ -133,7 +133,7 @@ fn step_chart(view: &View<'_>, name: &str, loss: Loss) -> Markup {
             path class=(class) d=(chart.line(model.by_step.iter().map(|(step, scores)| (*step as f64, Some(loss(scores)))))) {}
             @for (step, scores) in &model.by_step {
                 circle class=(format!("dot m{}", place % 8)) cx=(chart.x(*step as f64)) cy=(chart.y(loss(scores))) r="3" {
-                    title { (model.name) ", step " (step) ": " (gpus(loss(scores))) " GPUs" }
+                    title { (model.name) ", step " (step) ": " (fine_gpus(loss(scores))) " GPUs" }
                 }
             }
         }

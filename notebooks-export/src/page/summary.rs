@@ -3,7 +3,7 @@
 use super::{View, gpus};
 use crate::analysis::{BoundLine, PoolView};
 use maud::{Markup, html};
-use pages::percent;
+use pages::{fine_gpus, percent};
 
 fn sentences(view: &View<'_>) -> Vec<String> {
     let mut all = Vec::new();
@@ -23,15 +23,18 @@ pub fn section(view: &View<'_>) -> Markup {
 fn errors(view: &View<'_>) -> Option<String> {
     let own = view.scores_of(view.subject())?;
     let error = own.scores.mae_median_gpus;
-    let start =
-        format!("{} has a mean error of {} GPUs per hour and organization (MAE of the median)", own.name, gpus(error));
+    let start = format!(
+        "{} has a mean error of {} GPUs per hour and organization (MAE of the median)",
+        own.name,
+        fine_gpus(error)
+    );
     let against = view.reference().filter(|name| *name != own.name).and_then(|name| view.scores_of(name));
     let Some(other) = against.filter(|other| other.scores.mae_median_gpus > 0.0) else { return Some(start + ".") };
     let ratio = error / other.scores.mae_median_gpus - 1.0;
     let crps = own.scores.crps_gpus / other.scores.crps_gpus.max(f64::MIN_POSITIVE) - 1.0;
     let change = |ratio: f64| format!("{:.0} % {}", (ratio * 100.0).abs(), if ratio > 0.0 { "more" } else { "less" });
     let both = format!("{}, and {} by CRPS, which scores the whole distribution", change(ratio), change(crps));
-    Some(format!("{start}, {} by {}: {both}.", gpus(other.scores.mae_median_gpus), other.name))
+    Some(format!("{start}, {} by {}: {both}.", fine_gpus(other.scores.mae_median_gpus), other.name))
 }
 
 fn bounds_of_organizations(view: &View<'_>) -> Option<String> {

@@ -135,6 +135,13 @@ impl Quota {
             let held = self.scaled_inventory.left_after(self.ceiling);
             return format!("up to {held} GPUs more as HP work leaves and GPUs fall idle; eta has no effect now");
         }
+        if self.reasons.contains(&Reason::Estimated) {
+            // Idle GPUs are what the latest demand leaves of the capacity: the ceiling rises with it.
+            return format!(
+                "each GPU more of capacity adds {} to the quota; each less of the demand bound, too, up to {}",
+                self.eta, self.ceiling
+            );
+        }
         format!(
             "each GPU more of capacity, or less of the demand bound, adds {} to the quota, up to {}",
             self.eta, self.ceiling

@@ -24,7 +24,7 @@ function joined(from, measured, steps, names) {
   return { x, lines };
 }
 
-/** The lines and bands of one organization, whose forecast has quantiles, or of the pool, whose total has a mean and a 0.9 quantile. */
+/** The lines and bands of one organization, whose forecast has quantiles, or of the pool, whose total is that of independent organizations. */
 function pictured(lines, isPool) {
   const made = [
     { words: "measured", values: lines.measured, colour: "--measured", cls: "measured" },
@@ -38,8 +38,8 @@ function pictured(lines, isPool) {
     },
   ];
   if (isPool) {
-    made.push({ words: "0.9 quantile", values: lines.q90_gpus, colour: "--forecast", width: 1 });
-    return { made, bands: [{ upper: 2, lower: 1, colour: "--band", words: "mean to 0.9 quantile", cls: "band" }] };
+    made.push({ words: "0.9 if independent", values: lines.q90_gpus, colour: "--forecast", width: 1 });
+    return { made, bands: [{ upper: 2, lower: 1, colour: "--band", words: "mean to 0.9, were organizations independent", cls: "band" }] };
   }
   made.push(
     { words: "0.5 quantile", values: lines.q50_gpus, colour: "--forecast", width: 1, dash: "dotted" },
@@ -92,7 +92,7 @@ function fan(data, pool, organization, withLimits) {
   const last = (measured ?? []).findLast((value) => value !== null);
   const who = isPool ? "all organizations" : organization;
   const ahead = steps.length
-    ? `Forecast for the next ${count(steps.length, "hour")}: mean up to ${number(Math.max(...steps.map((step) => step.mean_gpus)))}, 0.9 quantile up to ${number(Math.max(...steps.map((step) => step.q90_gpus)))} GPUs.`
+    ? `Forecast for the next ${count(steps.length, "hour")}: mean up to ${number(Math.max(...steps.map((step) => step.mean_gpus)))}, 0.9 quantile${isPool ? " of independent organizations" : ""} up to ${number(Math.max(...steps.map((step) => step.q90_gpus)))} GPUs.`
     : "There is no forecast.";
   return timeChart({
     title: `High-priority demand of ${who}, in GPUs by hour`,

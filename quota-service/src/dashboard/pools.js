@@ -25,7 +25,8 @@ export const poolLink = (id) => `#/pool/${encodeURIComponent(id)}`;
 const highest = (values) => (values.length ? Math.max(...values) : null);
 const spotUsed = (pool) => highest(Object.values(pool.spot_gpus_by_hours ?? {}));
 const demandNow = (pool) => pool.hp_demand_gpus ?? pool.latest_demand_gpus;
-const forecastUpper = (pool) => highest((pool.forecast ?? []).map((step) => step.q90_gpus));
+/** B_H of the longest hours. A sum of organizations has no 0.9 quantile of its own that would hold in 0.9 of all hours. */
+const bound = (pool) => highest(Object.values(pool.demand_bound_gpus_by_hours ?? {}));
 const forecastMean = (pool) => highest((pool.forecast ?? []).map((step) => step.mean_gpus));
 const broken = (pool) => pool.outcomes_24h?.broken ?? 0;
 const longest = (pool) => pool.quota_gpus_by_hours?.[highest(pool.offered_hours ?? [])] ?? null;
@@ -33,10 +34,10 @@ const longest = (pool) => pool.quota_gpus_by_hours?.[highest(pool.offered_hours 
 /** The capacity as a bar: demand now, what it may rise to, and what spot holds at the other end. */
 function bar(pool) {
   const capacity = pool.capacity_gpus;
-  const [now, upper, spot] = [demandNow(pool), forecastUpper(pool), spotUsed(pool)];
+  const [now, upper, spot] = [demandNow(pool), bound(pool), spotUsed(pool)];
   if (!capacity) return null;
   const x = (gpus) => Math.min(100, (100 * Math.max(0, gpus ?? 0)) / capacity);
-  const words = `Of ${number(capacity)} GPUs, high-priority work needs ${number(now)}, with 90 % probability at most ${number(upper)}; spot tasks hold ${number(spot)}.`;
+  const words = `Of ${number(capacity)} GPUs, high-priority work needs ${number(now)}, its bound is ${number(upper)}; spot tasks hold ${number(spot)}.`;
   return s(
     "svg",
     { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": words },
@@ -71,19 +72,20 @@ function spark(pool) {
 
 function demandCell(pool) {
   const placed = pool.hp_demand_gpus !== null && pool.hp_demand_gpus !== undefined;
-  const upper = forecastUpper(pool);
+  const mean = forecastMean(pool);
+  const kept = bound(pool) === null ? "" : `, bound ${number(round(bound(pool)))}`;
   return [
     h(
       "span",
       { class: "big", title: placed ? "Running and waiting now" : "In the newest measured hour" },
       number(demandNow(pool)),
     ),
-    upper === null
+    mean === null
       ? h("span", { class: "small" }, "no forecast")
       : h(
           "span",
           { class: "small narrow" },
-          `mean to ${number(round(forecastMean(pool)))}, upper ${number(round(upper))} in ${pool.forecast.length}\u00a0h`,
+          `mean up to ${number(round(mean))} within ${pool.forecast.length}\u00a0h${kept}`,
         ),
     spark(pool),
   ];
@@ -230,7 +232,7 @@ function poolTable(pools, view, changed) {
 
 const LEGEND = [
   ["hp", "HP demand now"],
-  ["upper", "up to its 0.9 quantile"],
+  ["upper", "up to its bound for the longest hours"],
   ["spot", "held by spot"],
   ["free", "the rest of the capacity"],
 ];

@@ -184,7 +184,8 @@ pub struct PoolForecastStep {
     pub mean_gpus: f64,
     /// The standard deviation.
     pub stddev_gpus: f64,
-    /// The 0.9 quantile of a Gaussian of this mean and deviation.
+    /// The 0.9 quantile of a Gaussian of this mean and deviation, as if organizations were independent: demand may be above it in more
+    /// than a tenth of the hours. B_H is calibrated.
     pub q90_gpus: f64,
 }
 

@@ -71,7 +71,7 @@ pub fn table_of_extremes(groups: &[CoverageBody]) -> String {
         Some(vec![model.to_owned(), by.to_owned(), low, least.of.clone(), high, most.of.clone()])
     };
     let rows: Vec<_> = kinds.iter().filter_map(row).collect();
-    table(&["model", "cov0.9_by", "least", "of", "most", "of"], &rows)
+    table(&["model", "cov0.9_by", "least", "of", "most_below", "of"], &rows)
 }
 
 #[cfg(test)]

@@ -88,6 +88,8 @@ fn ended(
                 _ if sightings.had_notice(run) => OutcomeKind::Broken,
                 _ if !sightings.is_since(ended) => return Some((None, hours, ended)),
                 State::NodeFail => OutcomeKind::NodeFailure,
+                // The repair of runaway jobs ends records where they began: it says nothing of what became of the run.
+                State::Completed if run.1 == ended => OutcomeKind::Drain,
                 // It came to its own end, or to that of its time limit.
                 State::Completed | State::Failed | State::Timeout => OutcomeKind::Kept,
                 State::Cancelled | State::Revoked => OutcomeKind::UserDeleted,

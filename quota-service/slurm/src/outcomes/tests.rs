@@ -101,9 +101,13 @@ fn ends_as(jobs: &[String], now: i64, sightings: &Sightings) -> (Vec<(&'static s
     (all.iter().map(one).collect(), waiting)
 }
 
+fn shrunk_at(end: i64) -> String {
+    sized("RESIZING", 8, 100, [0, end])
+}
+
 #[test]
 fn a_run_whose_size_changed_ends_as_its_last_record_says_with_the_most_gpus_that_it_held() {
-    let shrunk = sized("RESIZING", 8, 100, [0, 900]);
+    let shrunk = shrunk_at(900);
     assert_eq!(ends(&[shrunk.clone(), sized("PREEMPTED", 2, 100, [900, 1_000])], 4_000), [("broken", 1_000, 8)]);
     assert_eq!(ends(&[shrunk.clone(), sized("RUNNING", 2, 100, [900, -1])], 4_000), [("kept", 3_700, 8)]);
     assert_eq!(ends(&[shrunk.clone(), sized("RUNNING", 2, 100, [900, -1])], 3_000), []);
@@ -125,6 +129,17 @@ fn a_run_whose_size_changed_ends_as_its_last_record_says_with_the_most_gpus_that
         sized("PREEMPTED", 4, 1_300, [1_000, 1_400]),
     ];
     assert_eq!(ends(&requeued, 4_000), [("broken", 1_000, 8), ("broken", 1_400, 4)]);
+    // A node was lost: what goes on has a start of its own, and is the same run, which was promised its hours from its first start on.
+    let lost_node = [shrunk_at(900), sized("PREEMPTED", 2, 900, [900, 3_750])];
+    assert_eq!(ends(&lost_node, 4_000), [("kept", 3_700, 8)]);
+    let evicted = [shrunk_at(900), sized("PREEMPTED", 2, 900, [900, 1_200])];
+    assert_eq!(ends(&evicted, 4_000), [("broken", 1_200, 8)]);
+}
+
+#[test]
+fn a_record_that_ends_where_it_begins_counts_for_nobody() {
+    let repaired = [job(1, "COMPLETED", "spot1h", 100, 100)];
+    assert_eq!(ends(&repaired, 4_000), [("drain", 100, 4)], "as sacctmgr ends runaway jobs");
 }
 
 #[test]
