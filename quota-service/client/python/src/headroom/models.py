@@ -1308,7 +1308,8 @@ class PoolForecastStep:
     """The mean."""
 
     q90_gpus: float
-    """The 0.9 quantile of a Gaussian of this mean and deviation."""
+    """The 0.9 quantile of a Gaussian of this mean and deviation, as if organizations were independent: demand
+    may be above it in more than a tenth of the hours. B_H is calibrated."""
 
     stddev_gpus: float
     """The standard deviation."""
