@@ -75,9 +75,11 @@ export function story(pool, link) {
       "ol",
       null,
       sentence(
-        "High-priority work uses ",
+        demand > pool.capacity_gpus ? "High-priority work asks for " : "High-priority work uses ",
         strong(`${number(demand)} of ${number(pool.capacity_gpus)} GPUs`),
-        ". Everything else would stand idle, because somewhere a team may need it within the hour.",
+        demand > pool.capacity_gpus
+          ? ". It waits for GPUs itself, so that none is left."
+          : ". Everything else would stand idle, because somewhere a team may need it within the hour.",
       ),
       sentence(
         `For the next ${number(hours)} hours Headroom bounds that demand by `,
