@@ -283,7 +283,8 @@ impl PoolState {
         recent: &Recent,
     ) -> Conformal {
         let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
-        let (mut calibrated_gpus, p) = (f64::NEG_INFINITY, rate.as_f64());
+        // No demand is below none, by however much a pool that fell to nothing was overestimated before.
+        let (mut calibrated_gpus, p) = (0.0_f64, rate.as_f64());
         let (issue, guesses) = (raw.first().map(|one| one.issue()), guesses(raw, horizon));
         let of_experts = issue.map(|issue| {
             let each = |evidence: &Evidence<'_>, guess: &Guess| (evidence.statements(guess, p), evidence.trust());

@@ -249,6 +249,24 @@ mod tests {
     }
 
     #[test]
+    fn where_idle_gpus_are_estimated_more_capacity_has_no_ceiling() {
+        let changed = |capacity, is_estimated| {
+            let supply = Supply { estimated: is_estimated, ..supply(capacity, capacity - 55, &[], 55) };
+            let [quota] = &quotas(&supply, &[Bound { hours: hours(1), bound: gpus(55) }], Eta::ONE)[..] else {
+                panic!("one quota for one bound")
+            };
+            (quota.quota, quota.what_would_change())
+        };
+        let (quota, text) = changed(100, true);
+        assert_eq!(quota, gpus(45));
+        let expected =
+            "each GPU more of capacity adds 1 to the quota; each less of the demand bound, too, up to 45.000";
+        assert_eq!(text, expected);
+        assert_eq!(changed(110, true).0, gpus(55), "ten more, above that end");
+        assert!(changed(100, false).1.contains("or less of the demand bound"));
+    }
+
+    #[test]
     fn idle_gpus_that_an_open_window_keeps_are_not_sold_to_spot() {
         let supply = Supply { kept: gpus(20), ..supply(100, 30, &[(4, 5)], 10) };
         let bounds = [Bound { hours: hours(4), bound: gpus(10) }];

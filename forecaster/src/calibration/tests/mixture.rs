@@ -74,6 +74,19 @@ fn an_expert_without_the_newest_hour_states_nothing_and_the_others_have_its_weig
     assert!((known.experts.iter().map(|one| one.weight).sum::<f64>() - 1.0).abs() < 1e-9);
 }
 
+#[test]
+fn no_expert_on_a_pool_that_fell_to_nothing_states_less_than_none() {
+    let panel = panel(&[vec![0.0; 300]]);
+    let raw = always(&panel, issues(0, 296), 40.0, 8.0);
+    let calibrator = Calibrator::new(HorizonHours::new(HOURS).unwrap(), false);
+    let (_, calibrator) = replay(calibrator, &panel, issues(0, 296), &raw, GuaranteeRate::GFS);
+    // Forecasts know it now; what they missed by was learned before.
+    let low = always(&panel, HourRange { from: hour(296), to: hour(297) }, 1.0, 0.5);
+    let known = &calibrator.conformal(&panel, &low[0], GuaranteeRate::GFS)[&id("a").pool].hours;
+    let stated: Vec<f64> = known[3].experts.iter().filter_map(|one| one.bound_gpus).collect();
+    assert!(stated.len() > 2 && stated.iter().all(|gpus| *gpus >= 0.0), "{stated:?}");
+}
+
 /// The experts that state a bound.
 fn stating(known: &ConformalHours) -> Vec<Expert> {
     known.experts.iter().filter(|one| one.bound_gpus.is_some()).map(|one| one.expert).collect()
