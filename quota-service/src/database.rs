@@ -1,6 +1,7 @@
 //! `quota-service database`: backups, restores, the schema, and what is forgotten.
 
 mod restore;
+mod unfinished;
 
 use crate::access::command::failed;
 use crate::args::{DatabaseCommand, RetainFlags};
@@ -11,6 +12,7 @@ use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use store::{AuditRecord, Backend, Schema, Store, StoreError};
+use unfinished::Unfinished;
 
 /// Does what was asked, and prints it.
 ///
@@ -30,37 +32,25 @@ fn wrong(why: impl std::fmt::Display) -> Failure {
 }
 
 async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> {
+    let taken = || format!("{} is there already, and was not changed: name a new file", file.display());
     if file.exists() {
-        return Err(wrong(format!("{} is there already: name a new file", file.display())));
+        return Err(wrong(taken()));
     }
     // Also brings the schema up to date, and finds out what is wrong with the URL.
     let store = store::connect_existing(database).await.map_err(failed)?;
     let backend = store.backend();
-    if backend == Backend::Sqlite {
-        // A log that lies there would be taken for one of the backup.
-        store::check_leftovers(&format!("sqlite://{}", file.display())).await.map_err(failed)?;
-    }
-    let beside = file.with_extension("unfinished");
-    // One of a backup that was killed: there may be none.
-    let _ = std::fs::remove_file(&beside);
-    let whole = match backend {
-        Backend::Sqlite => {
-            let name = beside.to_str().ok_or_else(|| wrong("the name of the file is no text"))?;
-            store::copy_sqlite(database, name).await.map_err(failed)
+    let made = async {
+        if backend == Backend::Sqlite {
+            // A log that lies there would be taken for one of the backup.
+            store::check_leftovers(&format!("sqlite://{}", file.display())).await.map_err(failed)?;
         }
-        Backend::Postgres => {
-            let arguments = ["--format=custom", "--no-owner", "--no-privileges", "--file"].map(str::to_owned);
-            let arguments = [&arguments[..], &[beside.display().to_string()]].concat();
-            postgres("pg_dump", &arguments, database).and_then(|ran| succeeded("pg_dump", &ran))
-        }
+        let unfinished = Unfinished::beside(file)?;
+        write(database, backend, unfinished.path()).await?;
+        unfinished.finish(file, taken)
     };
+    let made = made.await;
     store.close().await;
-    let renamed = whole.and_then(|()| put_in_place(&beside, file));
-    if renamed.is_err() {
-        // Whether there was anything to remove does not matter.
-        let _ = std::fs::remove_file(&beside);
-    }
-    renamed?;
+    made?;
     let bytes = std::fs::metadata(file).map(|known| known.len()).unwrap_or_default();
     if json {
         print_json(&json!({ "file": file, "bytes": bytes, "database": backend.to_string() }));
@@ -70,11 +60,19 @@ async fn backup(database: &str, file: &Path, json: bool) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Gives a file that is whole its name.
-fn put_in_place(beside: &Path, file: &Path) -> Result<(), Failure> {
-    let synced = std::fs::File::open(beside).and_then(|written| written.sync_all());
-    let renamed = synced.and_then(|()| std::fs::rename(beside, file));
-    renamed.map_err(|fault| Failure::new(Exit::Failure, format!("{}: {fault}", file.display())))
+/// Writes everything into an empty file.
+async fn write(database: &str, backend: Backend, into: &Path) -> Result<(), Failure> {
+    match backend {
+        Backend::Sqlite => {
+            let name = into.to_str().ok_or_else(|| wrong("the name of the file is no text"))?;
+            store::copy_sqlite(database, name).await.map_err(failed)
+        }
+        Backend::Postgres => {
+            let arguments = ["--format=custom", "--no-owner", "--no-privileges", "--file"].map(str::to_owned);
+            let arguments = [&arguments[..], &[into.display().to_string()]].concat();
+            postgres("pg_dump", &arguments, database).and_then(|ran| succeeded("pg_dump", &ran))
+        }
+    }
 }
 
 async fn migrate(database: &str, json: bool) -> Result<(), Failure> {
@@ -157,7 +155,7 @@ async fn note(store: &dyn Store, action: &str, target: &str) -> Result<(), Failu
 fn postgres(program: &str, arguments: &[String], database: &str) -> Result<Output, Failure> {
     let (url, password) = without_password(database);
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if program == "pg_dump" {
         command.arg("--dbname").arg(url);
     }

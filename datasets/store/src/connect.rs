@@ -3,7 +3,7 @@
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::owner::{Owner, owner};
-use crate::{Inspected, Store, StoreError};
+use crate::{Inspected, ServerObjects, Store, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use std::path::Path;
 use std::str::FromStr;
@@ -112,6 +112,29 @@ pub async fn copy_sqlite(url: &str, file: &str) -> Result<(), StoreError> {
         return Err(bad_url(url, "it is not an SQLite file".to_owned()));
     };
     crate::sqlite::copy(path, file).await
+}
+
+/// Lists the tables, views, sequences, functions, schemas and extensions of a Postgres database; writes nothing.
+///
+/// # Errors
+/// The URL is not one of Postgres, or the database does not answer or refuses access.
+pub async fn server_objects(url: &str) -> Result<ServerObjects, StoreError> {
+    crate::postgres::objects::objects(server(url)?).await
+}
+
+/// Removes the objects of a Postgres database that are not listed: all of them, or none.
+///
+/// # Errors
+/// As [`server_objects`]; [`StoreError::Busy`] if another program holds a lock of one for more than 30 s.
+pub async fn remove_new_objects(url: &str, before: &ServerObjects) -> Result<(), StoreError> {
+    crate::postgres::objects::remove_new(server(url)?, before).await
+}
+
+fn server(url: &str) -> Result<PgConnectOptions, StoreError> {
+    match place(url)? {
+        Place::Postgres(options) => Ok(*options),
+        Place::Sqlite(_) => Err(bad_url(url, "it is not a database of Postgres".to_owned())),
+    }
 }
 
 /// Checks that [`connect`] understands a URL, and that the folder of an SQLite file exists; opens nothing.

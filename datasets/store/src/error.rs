@@ -355,12 +355,13 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
 
 impl From<MigrateError> for StoreError {
     fn from(error: MigrateError) -> Self {
+        use MigrateError as E;
         let reason = match error {
-            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => return source.into(),
-            MigrateError::VersionMissing(version) => {
+            E::Execute(source) | E::ExecuteMigration(source, _) => return crate::migrations::fault(source),
+            E::VersionMissing(version) => {
                 format!("a newer program has applied migration {version}; update this program")
             }
-            MigrateError::VersionMismatch(version) => {
+            E::VersionMismatch(version) => {
                 format!("migration {version} was applied with another text; use the program that applied it")
             }
             other => other.to_string(),
@@ -393,8 +394,7 @@ mod tests {
             let begin = format!("the database takes no more data: attempt to write ({code}); {remedy}");
             assert!(fault.starts_with(&begin), "{fault}");
         }
-        assert!(
-            from_sqlstate("25006", "read-only").unwrap().to_string().ends_with("name the server that takes writes")
-        );
+        let fault = from_sqlstate("25006", "read-only").unwrap().to_string();
+        assert!(fault.ends_with("name the server that takes writes"), "{fault}");
     }
 }

@@ -58,7 +58,7 @@ pub use capacity::CapacityStore;
 pub use clusters::{Cluster, ClusterStore};
 pub use connect::{
     LONG_STATEMENT, check_existing, check_leftovers, check_url, connect, connect_existing, connect_within, copy_sqlite,
-    inspect, sqlite_file,
+    inspect, remove_new_objects, server_objects, sqlite_file,
 };
 pub use corrections::{CorrectionStore, MakeAuditEntry, OutcomeBefore};
 pub use error::StoreError;
@@ -75,6 +75,7 @@ pub use nodes::NodeStore;
 pub use outcomes::{EndedPeriod, EtaOutcomes, OutcomeCount, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};
 pub use overrides::{NewOverride, OverrideRecord, OverrideStore};
 pub use pool_states::{PoolStateStore, ReceivedState};
+pub use postgres::objects::ServerObjects;
 pub use proofs::ProofStore;
 pub use quotas::{QuotaBasis, QuotaStore, StoredQuota};
 pub use reservations::{NewReservation, ReservationRecord, ReservationStore};

@@ -1,6 +1,8 @@
 //! The files of `migrations/`, embedded when the crate is compiled (`build.rs` lists them).
 
+use crate::StoreError;
 use sqlx::SqlSafeStr;
+use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::sync::LazyLock;
 
@@ -17,6 +19,19 @@ fn migrator(files: &[(i64, &'static str, &'static str)]) -> Migrator {
         Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
     Migrator::with_migrations(files.iter().map(migration).collect())
+}
+
+/// The error of a statement of a migration. While a program that does not take the lock of migrations makes the same tables, such as
+/// `pg_restore`, Postgres reports a duplicate in its own catalog, also to `CREATE TABLE IF NOT EXISTS`.
+pub(crate) fn fault(error: sqlx::Error) -> StoreError {
+    let is_race = |fault: &dyn DatabaseError| {
+        fault.kind() == ErrorKind::UniqueViolation && fault.constraint().is_some_and(|name| name.starts_with("pg_"))
+    };
+    if error.as_database_error().is_some_and(is_race) {
+        let reason = "another program makes the same tables at this moment, as a restore does".to_owned();
+        return StoreError::Busy { reason };
+    }
+    error.into()
 }
 
 #[cfg(test)]

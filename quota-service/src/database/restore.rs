@@ -1,19 +1,16 @@
 //! `quota-service database restore`: a database of the name that was asked for is there once it is whole, and not before.
 
-use super::{fault_text, note, postgres, put_in_place, schema, succeeded, without_password, wrong};
+use super::unfinished::Unfinished;
+use super::{fault_text, note, postgres, succeeded, without_password, wrong};
 use crate::access::command::failed;
+use crate::doctor::{Status, deep};
 use crate::engine::{Rebuilt, rebuild};
 use crate::settings;
 use command_line::{Exit, Failure, print_json, say};
 use serde_json::json;
 use std::io::Read;
 use std::path::Path;
-use store::{Store, StoreError};
-
-/// Follows the name of an SQLite file that is not whole yet.
-const UNFINISHED: &str = ".unfinished";
-/// Endings of the file, and of those that SQLite and the store keep beside it.
-const BESIDE: [&str; 5] = ["", "-journal", "-wal", "-shm", "-opened"];
+use store::{Backend, ServerObjects, Store, StoreError};
 
 /// Contents of a restored database.
 #[derive(Debug)]
@@ -50,49 +47,33 @@ pub async fn restore(database: &str, file: &Path, json: bool) -> Result<(), Fail
 }
 
 async fn into_file(database: &str, path: &Path, file: &Path) -> Result<Restored, Failure> {
-    let is_free = || {
-        let why = || format!("{} is there already, and was not changed: restore into a new file", path.display());
-        if path.exists() { Err(wrong(why())) } else { Ok(()) }
-    };
-    is_free()?;
+    let taken = || format!("{} is there already, and was not changed: restore into a new file", path.display());
+    if path.exists() {
+        return Err(wrong(taken()));
+    }
     store::check_url(database).map_err(failed)?;
     store::check_leftovers(database).await.map_err(failed)?;
-    // Files of a restore that was killed.
-    remove(path);
-    let made = async {
-        let (source, unfinished) = (format!("sqlite://{}", file.display()), format!("{database}{UNFINISHED}"));
-        store::check_existing(&source).await.map_err(|fault| of_backup(file, fault))?;
-        let beside = format!("{}{UNFINISHED}", path.display());
-        store::copy_sqlite(&source, &beside).await.map_err(|fault| of_backup(file, fault))?;
-        let restored = checked(&unfinished, file).await?;
-        is_free()?;
-        put_in_place(Path::new(&beside), path)?;
-        Ok(restored)
-    };
-    let made = made.await;
-    if made.is_err() {
-        remove(path);
-    }
-    made
-}
-
-/// Removes a file that is not whole, with those beside it.
-fn remove(path: &Path) {
-    for suffix in BESIDE {
-        // Most are not there.
-        let _ = std::fs::remove_file(format!("{}{UNFINISHED}{suffix}", path.display()));
-    }
+    let source = format!("sqlite://{}", file.display());
+    store::check_existing(&source).await.map_err(|fault| of_backup(file, fault))?;
+    let unfinished = Unfinished::beside(path)?;
+    let name = unfinished.path().to_str().ok_or_else(|| wrong("the name of the database file is no text"))?;
+    store::copy_sqlite(&source, name).await.map_err(|fault| of_backup(file, fault))?;
+    let restored = checked(&format!("sqlite://{name}"), file).await?;
+    unfinished.finish(path, taken)?;
+    Ok(restored)
 }
 
 async fn into_server(database: &str, file: &Path) -> Result<Restored, Failure> {
-    if schema(database).await.map_err(failed)?.found.is_some() {
-        let why =
-            "the database has tables of Headroom already, and was not changed: restore into an empty one (createdb)";
-        return Err(wrong(why));
+    let before = store::server_objects(database).await.map_err(failed)?;
+    if let Some(first) = before.relations().next() {
+        return Err(wrong(format!(
+            "the database has tables already ({first}), and was not changed: restore into an empty one (createdb)"
+        )));
     }
-    let backup = file.display().to_string();
+    check_content(database, file)?;
     let arguments = ["--exit-on-error", "--single-transaction", "--no-owner", "--no-privileges", "--dbname"];
     let mut arguments = arguments.map(str::to_owned).to_vec();
+    let backup = file.display().to_string();
     arguments.extend([without_password(database).0, backup.clone()]);
     let ran = postgres("pg_restore", &arguments, database)?;
     if !ran.status.success() {
@@ -103,19 +84,67 @@ async fn into_server(database: &str, file: &Path) -> Result<Restored, Failure> {
         }
     }
     succeeded("pg_restore", &ran)?;
-    checked(database, file).await
+    match checked(database, file).await {
+        Err(failure) => Err(emptied(database, &before, failure).await),
+        restored => restored,
+    }
+}
+
+/// Refuses the dump of another program, whose tables would stay in the database.
+fn check_content(database: &str, file: &Path) -> Result<(), Failure> {
+    let ran = postgres("pg_restore", &["--list".to_owned(), file.display().to_string()], database)?;
+    if !ran.status.success() {
+        return Err(damaged(file, &fault_text(&ran)));
+    }
+    let list = String::from_utf8_lossy(&ran.stdout);
+    let has =
+        |table: &str| list.lines().any(|line| line.contains(" TABLE DATA ") && line.contains(&format!(" {table} ")));
+    if ["_sqlx_migrations", "clusters"].into_iter().all(has) {
+        return Ok(());
+    }
+    let why =
+        "it has no tables of Headroom, and the database was not changed; name a file of quota-service database backup";
+    Err(Failure::new(Exit::DataInvalid, format!("{}: no backup: {why}", file.display())))
+}
+
+/// Removes a content that the check refuses: a service would serve it.
+async fn emptied(database: &str, before: &ServerObjects, failure: Failure) -> Failure {
+    let state = match store::remove_new_objects(database, before).await {
+        Ok(()) => "the database is empty again".to_owned(),
+        Err(fault) => format!(
+            "the refused content is still in the database, since it could not be removed ({fault}): remove the database and make a new one \
+             (dropdb, createdb)"
+        ),
+    };
+    Failure::new(failure.exit, format!("{}; {state}", failure.message))
 }
 
 /// Fences the writers of before, and reads what was restored.
 async fn checked(database: &str, file: &Path) -> Result<Restored, Failure> {
-    let store = store::connect(database).await.map_err(failed)?;
-    let restored = read(store.as_ref()).await.map_err(|fault| of_backup(file, fault));
+    let store = store::connect_existing(database).await.map_err(|fault| of_backup(file, fault))?;
+    let restored = match sound(store.as_ref(), file).await {
+        Ok(()) => read(store.as_ref()).await.map_err(|fault| of_backup(file, fault)),
+        Err(failure) => Err(failure),
+    };
     let noted = match restored {
         Ok(restored) => note(store.as_ref(), "database restore", &file.display().to_string()).await.map(|()| restored),
-        Err(fault) => Err(fault),
+        Err(failure) => Err(failure),
     };
     store.close().await;
     noted
+}
+
+/// The checks of `doctor --deep`. Those of the pages of a server are not about the backup.
+async fn sound(store: &dyn Store, file: &Path) -> Result<(), Failure> {
+    let checks = match store.backend() {
+        Backend::Sqlite => deep::checks(store).await,
+        Backend::Postgres => deep::checksums(store).await,
+    };
+    let checks = checks.map_err(|fault| of_backup(file, fault))?;
+    match checks.iter().find(|check| check.status == Status::Fail) {
+        Some(check) => Err(damaged(file, &format!("{}: {}", check.name, check.found))),
+        None => Ok(()),
+    }
 }
 
 async fn read(store: &dyn Store) -> Result<Restored, StoreError> {

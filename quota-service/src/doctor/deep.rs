@@ -8,7 +8,13 @@ const RESTORE: &str = "quota-service database restore FILE, into a new database,
 /// The integrity checks of the database, every run's checksum, and every snapshot's.
 pub async fn checks(store: &dyn Store) -> Result<Vec<Check>, StoreError> {
     let mut checks: Vec<Check> = store.integrity().await?.iter().map(database).collect();
-    let mut damaged = Vec::new();
+    checks.extend(checksums(store).await?);
+    Ok(checks)
+}
+
+/// Every run's checksum, and every snapshot's.
+pub async fn checksums(store: &dyn Store) -> Result<Vec<Check>, StoreError> {
+    let (mut checks, mut damaged) = (Vec::new(), Vec::new());
     let runs = store.runs(None).await?;
     for run in &runs {
         note(store.checkpoint(run.id).await.map(drop), &mut damaged)?;
@@ -34,7 +40,7 @@ fn with_pool(fault: StoreError, pool: &vocab::PoolId) -> StoreError {
 /// Damage is collected; anything else ends the check.
 fn note(read: Result<(), StoreError>, damaged: &mut Vec<String>) -> Result<(), StoreError> {
     match read {
-        Err(fault @ StoreError::Corrupt { .. }) => damaged.push(fault.to_string()),
+        Err(StoreError::Corrupt { what, reason }) => damaged.push(format!("{what}: {reason}")),
         other => other?,
     }
     Ok(())

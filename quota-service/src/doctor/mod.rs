@@ -6,7 +6,7 @@ mod access;
 mod clusters;
 mod collector;
 mod database;
-mod deep;
+pub(crate) mod deep;
 mod files;
 mod growth;
 mod holder;

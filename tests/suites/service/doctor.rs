@@ -145,6 +145,18 @@ async fn an_old_schema_and_a_newer_one_are_named_and_left_as_they_are(database: 
     found.expect("schema", "fail", "version 9999", "install the newer program");
 }
 
+/// Damages the checkpoint of every run.
+pub async fn flip_a_byte_of_runs(database: &TestDatabase) {
+    let flipped = match database.backend {
+        Backend::Postgres => "set_byte(bytes, 9, get_byte(bytes, 9) # 1)",
+        Backend::Sqlite => {
+            "CAST(substr(bytes, 1, 9) || CASE substr(bytes, 10, 1) WHEN x'00' THEN x'01' ELSE x'00' END
+             || substr(bytes, 11) AS BLOB)"
+        }
+    };
+    database.execute(&format!("UPDATE checkpoints SET bytes = {flipped}")).await;
+}
+
 async fn a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sound_ones(database: TestDatabase) {
     let store = with_run(&database, 0).await;
     let placed = store.open_journal(&pool(POOL)).await.unwrap().placed;
@@ -156,14 +168,7 @@ async fn a_deep_check_names_a_flipped_byte_of_a_run_or_a_snapshot_and_passes_sou
     sound.expect("checksums of snapshots", "ok", "1 read, none is damaged", "");
     let checks = sound.report["checks"].as_array().unwrap().iter();
     assert!(checks.clone().all(|check| check["status"] != "fail"), "{}", sound.report);
-    let flipped = match database.backend {
-        Backend::Postgres => "set_byte(bytes, 9, get_byte(bytes, 9) # 1)",
-        Backend::Sqlite => {
-            "CAST(substr(bytes, 1, 9) || CASE substr(bytes, 10, 1) WHEN x'00' THEN x'01' ELSE x'00' END
-             || substr(bytes, 11) AS BLOB)"
-        }
-    };
-    database.execute(&format!("UPDATE checkpoints SET bytes = {flipped}")).await;
+    flip_a_byte_of_runs(&database).await;
     let found = deep();
     found.expect("checksums of runs", "fail", "run-1", "database restore");
     found.expect("checksums of snapshots", "ok", "1 read", "");

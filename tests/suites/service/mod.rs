@@ -1,6 +1,7 @@
 //! The service on both databases, with a clock that the test sets.
 
 mod access;
+mod backups;
 mod calendar;
 mod calibration;
 mod contract;

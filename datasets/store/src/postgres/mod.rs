@@ -6,6 +6,7 @@ mod etas;
 pub(crate) mod inspect;
 mod journal;
 mod leases;
+pub(crate) mod objects;
 mod outcomes;
 mod sessions;
 mod sizes;
