@@ -20,7 +20,7 @@ pub fn complete(document: &mut OpenApi) {
             let (writes, is_open) = (method != Method::GET, row.is_probe());
             let may = [
                 (writes, "413", "The body is too large"),
-                (writes, "415", "Content-Type is not application/json"),
+                (writes, "415", "Content-Type is not application/json, or the body is compressed"),
                 (writes, "422", "The database cannot hold this"),
                 (writes, "507", "The database takes no more data"),
                 (!is_open, "401", "The request has no valid token"),

@@ -96,7 +96,8 @@ pub enum ApiError {
         detail: String,
     },
     Body(Vec<FieldFault>),
-    NotJson,
+    /// With what to send.
+    NotJson(&'static str),
     TooLarge {
         max_bytes: usize,
     },
@@ -165,6 +166,7 @@ impl From<FieldFault> for ApiError {
 
 /// Seconds after which a client may try again when the database is away or no quota is there yet.
 pub(super) const RETRY_AFTER_S: u32 = 10;
+pub(super) const SEND_JSON: &str = "send Content-Type: application/json";
 
 impl ApiError {
     pub(super) fn problem(self) -> Problem {
@@ -201,9 +203,7 @@ impl ApiError {
                 errors: faults.into_iter().map(FieldError::from).collect(),
                 ..of(400, "bad-body", "Invalid body", "nothing was stored: see `errors`".to_owned())
             },
-            Self::NotJson => {
-                of(415, "not-json", "The body is not JSON", "send Content-Type: application/json".to_owned())
-            }
+            Self::NotJson(detail) => of(415, "not-json", "The body is not JSON", detail.to_owned()),
             Self::TooLarge { max_bytes } => {
                 of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
             }

@@ -1,5 +1,6 @@
 //! Queries and bodies; a refusal names the place of the fault.
 
+use super::error::SEND_JSON;
 use super::{ApiError, missing_fields, parameters, plain_faults};
 use crate::core::Core;
 use crate::published::PublishedPool;
@@ -57,7 +58,10 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         if !request.headers().get(header::CONTENT_TYPE).is_some_and(super::origin::is_json) {
-            return Err(ApiError::NotJson);
+            return Err(ApiError::NotJson(SEND_JSON));
+        }
+        if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+            return Err(ApiError::NotJson("a compressed body is not read: send it without Content-Encoding"));
         }
         let max_bytes = Arc::<Core>::from_ref(state).config.max_body_bytes;
         let body = Bytes::from_request(request, state).await.map_err(|fault| match fault {

@@ -4,6 +4,7 @@
 //! send (CSRF).
 
 use super::ApiError;
+use super::error::SEND_JSON;
 use super::forward::FORWARDED;
 use super::routes::Route;
 use crate::access::{Access, Caller};
@@ -64,7 +65,7 @@ pub fn check(
         return Err(foreign("foreign-origin", "Foreign origin", detail));
     }
     if has_body(headers) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        return Err(ApiError::NotJson);
+        return Err(ApiError::NotJson(SEND_JSON));
     }
     Ok(())
 }

@@ -200,6 +200,9 @@ async fn a_body_that_is_too_large_or_no_json_is_refused(database: TestDatabase) 
         service.send(Method::POST, "/v1/outcomes", &[("content-type", kind)], Some(body.to_owned())).await
     };
     assert_eq!(typed("text/plain", "{}").await.expect(415)["code"], "not-json");
+    let packed = [("content-type", "application/json"), ("content-encoding", "gzip")];
+    let packed = service.send(Method::POST, "/v1/outcomes", &packed, Some("packed".to_owned())).await.expect(415);
+    assert_eq!(packed["detail"], "a compressed body is not read: send it without Content-Encoding");
     let torn = typed("application/json", r#"{"outcomes": ["#).await.expect(400);
     assert_eq!(torn["errors"][0]["pointer"], "/outcomes", "{torn}");
     let list = typed("application/json", "[[]]").await.expect(400);
