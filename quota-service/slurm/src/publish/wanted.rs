@@ -120,7 +120,12 @@ impl Inputs<'_> {
         if self.config.nesting == Nesting::Accounts {
             return promised.iter().map(|(hours, _)| quota(*hours)).collect();
         }
+        let may_rise = self.may_rise(model);
         let waiting = |name: &str| {
+            // No limit may be raised, so none gives up to jobs that wait under another one.
+            if !may_rise && let Some(room) = self.room(name, model) {
+                return room;
+            }
             let of_pool = self.view.pools.get(model).and_then(|pool| pool.spot_waiting.get(name));
             of_pool.copied().unwrap_or(0)
         };
@@ -130,6 +135,12 @@ impl Inputs<'_> {
             waiting: waiting(name),
         };
         shares(&promised.iter().map(part).collect::<Vec<_>>())
+    }
+
+    /// GPUs that the limit that stands leaves.
+    fn room(&self, name: &str, model: &GpuModel) -> Option<u64> {
+        let tres = tres_of(self.view.types.get(model).and_then(Option::as_deref)?);
+        Some(self.standing(name, &tres)?.saturating_sub(held::of(self.held, name, &tres)))
     }
 
     /// GPUs of jobs under a limit, inside promises of its hours.

@@ -162,6 +162,21 @@ fn a_quota_that_is_no_longer_fresh_raises_no_limit_and_lowers_them() {
 }
 
 #[test]
+fn while_a_quota_is_no_longer_fresh_jobs_that_wait_move_nothing_from_one_limit_to_another() {
+    let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 2, 1, 60)], &[(1, 20), (4, 20)]);
+    let tres = |gpus: u64| -> Tres { ["gres/gpu", "gres/gpu:a100"].map(|tres| (tres.to_owned(), gpus)).into() };
+    case.stands = [("spot1h".to_owned(), tres(11)), ("spot4h".to_owned(), tres(9))].into();
+    case.view.pools.values_mut().next().unwrap().spot_waiting.insert("spot4h".into(), 16);
+    assert_eq!(case.limits(), [3, 17], "fresh: the queue decides");
+    case.offers.pools.values_mut().next().unwrap().stage = Stage::Stale;
+    assert_eq!(case.limits(), [11, 9], "the last ones stand");
+    // GPUs that jobs past their hours held are given to nobody once they are free.
+    case.stands = [("spot1h".to_owned(), tres(15)), ("spot4h".to_owned(), tres(9))].into();
+    let limits = case.limits();
+    assert!(limits.iter().sum::<u64>() <= 20 && limits[0] <= 15 && limits[1] <= 9, "{limits:?}");
+}
+
+#[test]
 fn limits_without_an_offer_say_so() {
     let mut case = case(Nesting::Qos, vec![], &[(1, 20), (4, 8)]);
     assert_eq!(case.inputs(|inputs| inputs.wanted().lowered_because), "");
