@@ -39,7 +39,8 @@ function pictured(lines, isPool) {
   ];
   if (isPool) {
     made.push({ words: "0.9 if independent", values: lines.q90_gpus, colour: "--forecast", width: 1 });
-    return { made, bands: [{ upper: 2, lower: 1, colour: "--band", words: "mean to 0.9, were organizations independent", cls: "band" }] };
+    const words = "mean to 0.9, were organizations independent";
+    return { made, bands: [{ upper: 2, lower: 1, colour: "--band", words, cls: "band" }] };
   }
   made.push(
     { words: "0.5 quantile", values: lines.q50_gpus, colour: "--forecast", width: 1, dash: "dotted" },

@@ -25,7 +25,7 @@ export const poolLink = (id) => `#/pool/${encodeURIComponent(id)}`;
 const highest = (values) => (values.length ? Math.max(...values) : null);
 const spotUsed = (pool) => highest(Object.values(pool.spot_gpus_by_hours ?? {}));
 const demandNow = (pool) => pool.hp_demand_gpus ?? pool.latest_demand_gpus;
-/** B_H of the longest hours. A sum of organizations has no 0.9 quantile of its own that would hold in 0.9 of all hours. */
+/** B_H of the longest hours. The 0.9 quantile of a pool's forecast is that of independent organizations, and holds less often. */
 const bound = (pool) => highest(Object.values(pool.demand_bound_gpus_by_hours ?? {}));
 const forecastMean = (pool) => highest((pool.forecast ?? []).map((step) => step.mean_gpus));
 const broken = (pool) => pool.outcomes_24h?.broken ?? 0;
@@ -73,7 +73,7 @@ function spark(pool) {
 function demandCell(pool) {
   const placed = pool.hp_demand_gpus !== null && pool.hp_demand_gpus !== undefined;
   const mean = forecastMean(pool);
-  const kept = bound(pool) === null ? "" : `, bound ${number(round(bound(pool)))}`;
+  const bounded = bound(pool) === null ? "" : `, bound ${number(round(bound(pool)))}`;
   return [
     h(
       "span",
@@ -85,7 +85,7 @@ function demandCell(pool) {
       : h(
           "span",
           { class: "small narrow" },
-          `mean up to ${number(round(mean))} within ${pool.forecast.length}\u00a0h${kept}`,
+          `mean up to ${number(round(mean))} within ${pool.forecast.length}\u00a0h${bounded}`,
         ),
     spark(pool),
   ];

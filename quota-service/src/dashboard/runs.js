@@ -46,8 +46,8 @@ function judged(path, a, b) {
 }
 
 /** The model first, then the bounds of pools; the last value is what both are held against. */
-const order = (path) =>
-  ["model / last_value", "model", "pools", "served", "served_with_jobs", "last_value"].indexOf(path.split(" › ")[0]) + (path.startsWith("last_value") ? 10 : 0);
+const ORDER = ["model / last_value", "model", "pools", "served", "served_with_jobs", "last_value"];
+const order = (path) => ORDER.indexOf(path.split(" › ")[0]);
 /** How much was scored, and intervals: no score. */
 const isScore = (path) => !/(^|› )(rows|issues|samples|hours|\w*_interval › \d|validation_\w+)$/.test(path);
 
@@ -63,8 +63,7 @@ function unlike(first, second) {
 /** Scores of the model as shares of those of the last value, by their paths: of losses, which are above 0 and alike in size. */
 function shares(scores) {
   const of = ([path, value]) => [path, value / scores.get(path.replace(/^model/, "last_value"))];
-  const isOne = ([path, value]) =>
-    /^model › (mae|rmse|nmae|pinball|crps)_/.test(path) && typeof value === "number";
+  const isOne = ([path, value]) => /^model › (mae|rmse|nmae|pinball|crps)_/.test(path) && typeof value === "number";
   const all = [...scores].filter(isOne).map(of).filter(([, share]) => Number.isFinite(share));
   return new Map(all.map(([path, share]) => [path.replace("model", "model / last_value"), share]));
 }
