@@ -14,7 +14,22 @@ pub fn body(fault: &str) -> String {
     }
     match parts("unknown variant ") {
         Some((found, choices)) => format!("{:?} is not known; write {choices}", found.trim_matches('`')),
-        None => fault.to_owned(),
+        None => text_fault(fault),
+    }
+}
+
+/// The fault of a text that is no JSON, or has a field twice.
+fn text_fault(fault: &str) -> String {
+    if let Some(rest) = fault.strip_prefix("duplicate field ") {
+        let (field, place) = rest.split_once(" at ").map_or((rest, ""), |(field, place)| (field, place));
+        return format!("{field} is there twice, again at {place}: leave one of them");
+    }
+    let Some(place) = fault.strip_prefix("EOF while parsing ").and_then(|rest| rest.split_once(" at ")) else {
+        return fault.to_owned();
+    };
+    match place.1 {
+        "line 1 column 0" => "the body is empty: write it in JSON".to_owned(),
+        place => format!("the JSON ends at {place} before it is whole: send all of it"),
     }
 }
 
@@ -71,6 +86,15 @@ mod tests {
             ("invalid value: integer `-1`, expected u32", "it is -1; write a whole number"),
             ("unknown variant `HP`, expected `hp` or `spot`", "\"HP\" is not known; write `hp` or `spot`"),
             ("expected value at line 1 column 1", "expected value at line 1 column 1"),
+            ("EOF while parsing a value at line 1 column 0", "the body is empty: write it in JSON"),
+            (
+                "EOF while parsing an object at line 3 column 8",
+                "the JSON ends at line 3 column 8 before it is whole: send all of it",
+            ),
+            (
+                "duplicate field `cluster` at line 1 column 23",
+                "`cluster` is there twice, again at line 1 column 23: leave one of them",
+            ),
         ] {
             assert_eq!(body(fault), plain);
         }
