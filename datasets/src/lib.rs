@@ -18,5 +18,5 @@ pub mod window;
 
 pub use calendar::{Calendar, CalendarChoice, CalendarError, HourFeatures};
 pub use panel::{Falls, Panel, PanelBuilder, PanelError, Series};
-pub use read::{ReadError, ReadOptions, ReadReport, RowFault};
+pub use read::{ReadError, ReadOptions, ReadReport, RowFault, Zones};
 pub use split::{HourRange, SplitError, TimeSplit};

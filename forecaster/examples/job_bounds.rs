@@ -39,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         gpu_model: GpuModel::parse("V100")?,
         calendar: Calendar::parse("UTC", Calendar::WEEKDAYS)?,
         skip_bad_rows: false,
+        zones: datasets::Zones::new(),
     };
     let offered = [HorizonHours::new(1)?, HorizonHours::new(4)?, HorizonHours::new(24)?];
     for file in &files {

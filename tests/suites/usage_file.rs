@@ -144,3 +144,25 @@ fn quotes_that_are_open_or_stand_within_a_field_are_refused_with_their_row_and_s
         "{ran:?}"
     );
 }
+
+#[test]
+fn hours_without_an_offset_are_in_the_stored_zone_of_their_cluster_and_not_of_the_files_name() {
+    let place = Place::new();
+    let naive = "2026-01-05T00:00:00,c,g,o,4\n2026-01-05T01:00:00,c,g,o,5\n";
+    let first = place.0.path().join("first.csv");
+    std::fs::write(&first, format!("{HEADER}{naive}")).unwrap();
+    let ingest = |file: &str, more: &[&str]| {
+        place.run(&[&["ingest", "--format", "usage", file, "--json"], more].concat()).json()
+    };
+    let _ = ingest(first.to_str().unwrap(), &["--time-zone", "Europe/Berlin"]);
+    // A cluster of the file's name has another zone.
+    let other = place.0.path().join("tokyo.csv");
+    std::fs::write(&other, format!("{HEADER}2026-01-05T00:00:00,tokyo,g,o,1\n")).unwrap();
+    let _ = ingest(other.to_str().unwrap(), &["--time-zone", "Asia/Tokyo"]);
+    std::fs::write(&other, format!("{HEADER}{naive}2026-01-05T00:00:00,tokyo,g,o,1\n2026-01-05T00:00:00,new,g,o,1\n"))
+        .unwrap();
+    let again = ingest(other.to_str().unwrap(), &[]);
+    assert_eq!((&again["inserted"], &again["unchanged"]), (&1.into(), &3.into()), "{again}");
+    let zones: Vec<_> = again["clusters"].as_array().unwrap().iter().map(|one| one["time_zone"].as_str()).collect();
+    assert_eq!(zones, [Some("Europe/Berlin"), Some("UTC"), Some("Asia/Tokyo")], "{again}");
+}

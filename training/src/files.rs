@@ -42,7 +42,13 @@ mod parquet {
             let zone = Calendar::parse(&cluster.time_zone, Calendar::WEEKDAYS);
             let calendar = zone.map_err(|fault| TrainingError::Calendar { cluster: cluster.name.clone(), fault })?;
             let gpu_model = GpuModel::parse("any").expect("it is a name");
-            let options = ReadOptions { cluster: cluster.name.clone(), gpu_model, calendar, skip_bad_rows: false };
+            let options = ReadOptions {
+                cluster: cluster.name.clone(),
+                gpu_model,
+                calendar,
+                skip_bad_rows: false,
+                zones: datasets::Zones::new(),
+            };
             let wanted = Wanted { options: &options, cluster: Some(&cluster.name) };
             let mut full = None;
             let take = &mut |row: &UsageRow, place: RowPlace| {

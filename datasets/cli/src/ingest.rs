@@ -1,19 +1,19 @@
 //! `datasets ingest`: read, check, store in one transaction, say what happened.
 
+mod summary;
+
 use crate::args::{Ingest, InputFormat, ZeroHours};
-use crate::calendar::{self, Named, StoredDays};
+use crate::calendar::{self, Named};
 use crate::error::CliError;
 use crate::gathered::Gathered;
-use crate::slurm::{self, SlurmSummary};
-use crate::source::{self, SourceSummary};
-use command_line::{print_json, print_notice, say, shell_word};
+use crate::{slurm, source};
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
-use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport};
-use serde::Serialize;
+use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport, Zones};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use store::{AppendReport, Cluster, Store, StoreError};
+use store::{Cluster, Store, StoreError};
+use summary::{ClusterSummary, Summary, tell};
 use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId, UnixSeconds};
 
 /// The zone of the published files that are not in UTC.
@@ -29,6 +29,7 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let known = stored.as_deref();
     let default = default_cluster(what, named.as_ref(), known).await?;
     let of_default = calendar_of(known, &default, named.as_ref()).await?;
+    let zones = zones(what, known).await?;
     let (mut source, mut records) = (None, None);
     let read = match what.format {
         InputFormat::Prometheus => {
@@ -41,7 +42,7 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
             records = Some(summary);
             Gathered::of_report(report)?
         }
-        _ => read(what, &default, of_default)?,
+        _ => read(what, &default, of_default, zones)?,
     };
     let is_gap = what.zero_hours.unwrap_or(what.format.zero_hours()) == ZeroHours::Gap;
     let (mut read, zero_hours) = if is_gap { read.without_zero_hours()? } else { (read, 0) };
@@ -74,7 +75,8 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     let appended = store.append_batches(&names, &mut read.batches(), &read.capacity).await?;
     store.close().await;
     // 3. Report.
-    let summary = Summary { zero_hours, source, records, ..Summary::of(&read, &appended, summaries, own_calendar) };
+    let mut summary = Summary::of(&read, &appended, summaries, own_calendar);
+    (summary.zero_hours, summary.source, summary.records) = (zero_hours, source, records);
     tell(&summary, &read.skipped, json);
     Ok(())
 }
@@ -92,6 +94,19 @@ async fn stored_cluster(store: Option<&dyn Store>, name: &ClusterName) -> Result
         Some(store) => store.cluster(name).await,
         None => Ok(None),
     }
+}
+
+/// The zones of the clusters that are known, for files whose rows name their cluster. One that is given holds for all.
+async fn zones(what: &Ingest, store: Option<&dyn Store>) -> Result<Zones, CliError> {
+    let mut zones = Zones::new();
+    if let Some(store) = store.filter(|_| what.time_zone.is_none() && what.format.names_clusters()) {
+        for cluster in store.clusters().await? {
+            let zone = datasets::calendar::zone(&cluster.time_zone)
+                .map_err(|fault| CliError::ClusterCalendar { cluster: cluster.name.clone(), fault })?;
+            zones.insert(cluster.name, zone);
+        }
+    }
+    Ok(zones)
 }
 
 /// The calendar that was named, else the one that the cluster has.
@@ -143,7 +158,8 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: Option<&dy
     let path = what.path.to_str().and_then(|path| path.rsplit("://").next()).map_or(&*what.path, Path::new);
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("cluster");
     let name = what.cluster.clone().map_or_else(|| ClusterName::parse(stem), Ok)?;
-    let stored = stored_cluster(store, &name).await?;
+    // The name of a file whose rows name their cluster says nothing about them.
+    let stored = if what.format.names_clusters() { None } else { stored_cluster(store, &name).await? };
     let usual = match what.format {
         InputFormat::Helios | InputFormat::AlibabaHourly => TRACE_ZONE,
         _ => "UTC",
@@ -157,12 +173,13 @@ async fn default_cluster(what: &Ingest, named: Option<&Named>, store: Option<&dy
     })
 }
 
-fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar) -> Result<Gathered, CliError> {
+fn read(what: &Ingest, cluster: &Cluster, calendar: Calendar, zones: Zones) -> Result<Gathered, CliError> {
     let options = ReadOptions {
         cluster: cluster.name.clone(),
         gpu_model: what.gpu_model.clone().map_or_else(|| GpuModel::parse(ANY_MODEL), Ok)?,
         calendar,
         skip_bad_rows: what.skip_bad_rows,
+        zones,
     };
     let report = match what.format {
         InputFormat::Usage => return Gathered::of_usage(&what.path, &options),
@@ -243,154 +260,4 @@ async fn clusters(
         });
     }
     Ok(clusters)
-}
-
-#[derive(Serialize)]
-struct Summary {
-    clusters: Vec<ClusterSummary>,
-    own_calendar: Option<StoredDays>,
-    series: usize,
-    from: Option<String>,
-    /// The last hour.
-    to: Option<String>,
-    inserted: u64,
-    changed: u64,
-    unchanged: u64,
-    equal_duplicates: u64,
-    /// Jobs that ask for no GPU and are left out.
-    jobs_without_gpus: u64,
-    capacity_rows: usize,
-    /// Hours in which every organization of a cluster was at zero and that were left out as not recorded.
-    zero_hours: usize,
-    skipped: Vec<String>,
-    /// Pools of which the file holds no organization.
-    pools_of_peaks_only: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<SourceSummary>,
-    /// Records of Slurm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    records: Option<SlurmSummary>,
-}
-
-#[derive(Serialize)]
-struct ClusterSummary {
-    name: String,
-    time_zone: String,
-    calendar: String,
-    /// None where all are known.
-    calendar_years: Option<[i32; 2]>,
-    /// Where the rows reach beyond these years.
-    calendar_warning: Option<String>,
-    #[serde(skip)]
-    calendar_in_words: String,
-}
-
-impl ClusterSummary {
-    fn of(cluster: &Cluster, calendar: &Calendar, read: &Gathered) -> Self {
-        let range = read.span(|name| *name == cluster.name);
-        Self {
-            name: cluster.name.to_string(),
-            time_zone: cluster.time_zone.clone(),
-            calendar: cluster.calendar.clone(),
-            calendar_years: calendar.covered_years().as_ref().map(calendar::pair),
-            calendar_warning: range
-                .and_then(|(first, last)| calendar.uncovered(first, last))
-                .map(|one| one.to_string()),
-            calendar_in_words: calendar::in_words(calendar),
-        }
-    }
-}
-
-impl Summary {
-    fn of(
-        read: &Gathered,
-        appended: &AppendReport,
-        clusters: Vec<ClusterSummary>,
-        own_calendar: Option<StoredDays>,
-    ) -> Self {
-        let series: Vec<_> = read.usage.series().map(|series| series.id).collect();
-        let span = read.span(|_| true);
-        let of_organizations: BTreeSet<_> =
-            series.iter().filter(|series| !series.is_pool_peak()).map(|series| &series.pool).collect();
-        let pools: BTreeSet<_> = series.iter().map(|series| &series.pool).collect();
-        let pools_of_peaks_only = pools.difference(&of_organizations);
-        Self {
-            clusters,
-            own_calendar,
-            series: series.len(),
-            from: span.map(|(first, _)| first.to_string()),
-            to: span.map(|(_, last)| last.to_string()),
-            inserted: appended.usage.inserted,
-            changed: appended.usage.changed,
-            unchanged: appended.usage.unchanged,
-            equal_duplicates: read.equal_duplicates,
-            jobs_without_gpus: read.jobs_without_gpus,
-            capacity_rows: read.capacity.len(),
-            zero_hours: 0,
-            skipped: read.skipped.iter().map(skipped_line).collect(),
-            pools_of_peaks_only: pools_of_peaks_only.map(ToString::to_string).collect(),
-            source: None,
-            records: None,
-        }
-    }
-}
-
-fn skipped_line(skipped: &SkippedRow) -> String {
-    format!("{}, row {}: {}", skipped.file.display(), skipped.row, skipped.fault)
-}
-
-fn tell(summary: &Summary, skipped: &[SkippedRow], json: bool) {
-    for one in skipped {
-        print_notice(format_args!("skipped: {}", skipped_line(one)));
-    }
-    for pool in &summary.pools_of_peaks_only {
-        print_notice(format_args!(
-            "note: of pool {pool} the file holds the pool's own peak (*) alone; forecasts need its organizations"
-        ));
-    }
-    if let Some(own) = &summary.own_calendar {
-        own.note();
-    }
-    if let Some(source) = &summary.source {
-        source.note();
-    }
-    if let Some(records) = &summary.records {
-        records.note();
-    }
-    for cluster in &summary.clusters {
-        calendar::warn(&cluster.name, cluster.calendar_warning.as_deref());
-    }
-    if json {
-        print_json(summary);
-        return;
-    }
-    let Summary { series, inserted, changed, unchanged, equal_duplicates, capacity_rows, .. } = summary;
-    let (from, to) = (summary.from.as_deref().unwrap_or("-"), summary.to.as_deref().unwrap_or("-"));
-    say(format_args!("{series} series from {from} to {to}"));
-    say(format_args!("rows: {inserted} inserted, {changed} changed, {unchanged} unchanged"));
-    match (&summary.source, &summary.records) {
-        (Some(source), _) => source.tell(),
-        (None, Some(records)) => records.tell(),
-        (None, None) => say(format_args!(
-            "in the file: {equal_duplicates} equal duplicates, {} bad rows skipped",
-            summary.skipped.len()
-        )),
-    }
-    if summary.jobs_without_gpus > 0 {
-        say(format_args!("jobs without GPUs: {} skipped", summary.jobs_without_gpus));
-    }
-    if summary.zero_hours > 0 {
-        let hours = summary.zero_hours;
-        say(format_args!(
-            "hours with every organization at zero: {hours} skipped as not recorded (--zero-hours demand keeps them)"
-        ));
-    }
-    say(format_args!("capacity: {capacity_rows} rows"));
-    for cluster in &summary.clusters {
-        say(format_args!(
-            "cluster {}: time zone {}, calendar {}",
-            cluster.name, cluster.time_zone, cluster.calendar_in_words
-        ));
-        say(format_args!("next: train --cluster {}", shell_word(&cluster.name)));
-    }
 }

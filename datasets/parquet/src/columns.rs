@@ -3,7 +3,7 @@
 use crate::error::SourceError;
 use parquet::basic::{LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, DataType};
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub const CLUSTER: usize = 1;
 
 const HOURS: &str = "timestamps of milli-, micro- or nanoseconds, or text; cast it, Spark's INT96 by outputTimestampType=TIMESTAMP_MICROS";
 const NAMES: &str = "text; cast it to a string";
-const AMOUNTS: &str = "numbers; cast it to a 64-bit float";
+const AMOUNTS: &str = "numbers of 8 to 64 bits or decimals; cast it to a 64-bit float";
 
 /// Kind of values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,15 @@ pub enum Kind {
     },
     /// Text.
     Text,
-    /// Numbers.
+    /// Numbers as they are.
     Number,
+    /// Whole numbers from 0 on.
+    Unsigned,
+    /// Decimals: whole numbers of so many digits behind the point.
+    Decimal {
+        /// Digits behind the point.
+        digits: i32,
+    },
 }
 
 /// A column that is read.
@@ -55,6 +62,9 @@ pub struct Column {
 pub fn find(file: &Path, schema: &SchemaDescriptor) -> Result<Vec<Column>, SourceError> {
     let known = || schema.columns().iter().map(|column| column.path().string());
     let find = |(number, name): (usize, &'static str)| {
+        if known().filter(|known| known == name).count() > 1 {
+            return Err(SourceError::TwiceNamed { file: file.to_owned(), column: name });
+        }
         let place = known().position(|known| known == name).ok_or_else(|| SourceError::MissingColumn {
             file: file.to_owned(),
             column: name,
@@ -64,7 +74,9 @@ pub fn find(file: &Path, schema: &SchemaDescriptor) -> Result<Vec<Column>, Sourc
         let column = schema.column(place);
         let (kind, expected) = match number {
             0 => (hour(&column).or_else(|| text(&column)), HOURS),
-            4 | 5 => (amount(&column), AMOUNTS),
+            4 => (amount(&column), AMOUNTS),
+            // One without a single value has no type of its own.
+            5 => (amount(&column).or_else(|| is_empty(&column).then_some(Kind::Number)), AMOUNTS),
             _ => (text(&column), NAMES),
         };
         let is_flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
@@ -103,12 +115,21 @@ fn text(column: &ColumnDescriptor) -> Option<Kind> {
 }
 
 fn amount(column: &ColumnDescriptor) -> Option<Kind> {
-    let is_number = match column.logical_type_ref() {
-        None => matches!(column.physical_type(), Type::DOUBLE | Type::FLOAT | Type::INT32 | Type::INT64),
-        Some(LogicalType::Integer(whole)) => whole.is_signed,
-        Some(_) => false,
-    };
-    is_number.then_some(Kind::Number)
+    let physical = column.physical_type();
+    let is_number = matches!(physical, Type::DOUBLE | Type::FLOAT | Type::INT32 | Type::INT64);
+    match column.logical_type_ref() {
+        None => is_number.then_some(Kind::Number),
+        Some(LogicalType::Integer(whole)) => Some(if whole.is_signed { Kind::Number } else { Kind::Unsigned }),
+        Some(LogicalType::Decimal(decimal)) => {
+            let is_read = is_number || physical == Type::FIXED_LEN_BYTE_ARRAY && column.type_length() <= 16;
+            is_read.then_some(Kind::Decimal { digits: decimal.scale })
+        }
+        Some(_) => None,
+    }
+}
+
+fn is_empty(column: &ColumnDescriptor) -> bool {
+    matches!(column.logical_type_ref(), Some(LogicalType::Unknown)) && column.physical_type() == Type::INT32
 }
 
 /// A value of a row.
@@ -126,6 +147,7 @@ enum Values {
     Text(Vec<ByteArray>),
     Double(Vec<f64>),
     Single(Vec<f32>),
+    Fixed(Vec<FixedLenByteArray>),
 }
 
 /// Values of one column of a row group, batch by batch.
@@ -147,6 +169,7 @@ impl Batches {
             ColumnReader::ByteArrayColumnReader(_) => Values::Text(Vec::new()),
             ColumnReader::DoubleColumnReader(_) => Values::Double(Vec::new()),
             ColumnReader::FloatColumnReader(_) => Values::Single(Vec::new()),
+            ColumnReader::FixedLenByteArrayColumnReader(_) => Values::Fixed(Vec::new()),
             _ => return None,
         };
         Some(Self { column, reader, levels: Vec::new(), values, next: (0, 0) })
@@ -171,6 +194,9 @@ impl Batches {
             (ColumnReader::ByteArrayColumnReader(reader), Values::Text(values)) => read(reader, rows, levels, values),
             (ColumnReader::DoubleColumnReader(reader), Values::Double(values)) => read(reader, rows, levels, values),
             (ColumnReader::FloatColumnReader(reader), Values::Single(values)) => read(reader, rows, levels, values),
+            (ColumnReader::FixedLenByteArrayColumnReader(reader), Values::Fixed(values)) => {
+                read(reader, rows, levels, values)
+            }
             _ => Ok(0),
         }
     }
@@ -183,14 +209,37 @@ impl Batches {
         if !is_there {
             return None;
         }
+        let kind = self.column.kind;
         match &self.values {
-            Values::Int32(values) => values.get(value).map(|value| Value::Whole(i64::from(*value))),
-            Values::Int64(values) => values.get(value).map(|value| Value::Whole(*value)),
+            Values::Int32(values) => values.get(value).map(|value| {
+                // The bits of larger ones are those of numbers below 0.
+                let unsigned = i64::from(value.cast_unsigned());
+                whole(kind, i128::from(if kind == Kind::Unsigned { unsigned } else { i64::from(*value) }))
+            }),
+            Values::Int64(values) => values.get(value).map(|value| {
+                let is_unsigned = kind == Kind::Unsigned;
+                whole(kind, if is_unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) })
+            }),
+            Values::Fixed(values) => values.get(value).map(|value| whole(kind, big_endian(value.data()))),
             Values::Text(values) => values.get(value).map(|value| Value::Text(value.data())),
             Values::Double(values) => values.get(value).map(|value| Value::Double(*value)),
             Values::Single(values) => values.get(value).map(|value| Value::Single(*value)),
         }
     }
+}
+
+fn whole(kind: Kind, number: i128) -> Value<'static> {
+    match (kind, i64::try_from(number)) {
+        (Kind::Decimal { digits }, _) => Value::Double(number as f64 / 10_f64.powi(digits)),
+        (_, Ok(number)) => Value::Whole(number),
+        (_, Err(_)) => Value::Double(number as f64),
+    }
+}
+
+/// The number of at most 16 bytes, the highest first, whose first bit is its sign.
+fn big_endian(bytes: &[u8]) -> i128 {
+    let sign = bytes.first().map_or(0, |first| if first.cast_signed() < 0 { -1 } else { 0 });
+    bytes.iter().fold(sign, |number, byte| number << 8 | i128::from(*byte))
 }
 
 fn read<T: DataType>(

@@ -68,6 +68,14 @@ pub enum SourceError {
         /// Those of the file.
         found: String,
     },
+    /// Two columns have one name.
+    #[error("{}: column {column} is there twice: leave one of them", file.display())]
+    TwiceNamed {
+        /// Name of the file.
+        file: PathBuf,
+        /// The column.
+        column: &'static str,
+    },
     /// A column holds something else.
     #[error("{}: column {column} holds {found}: expected {expected}", file.display())]
     OtherType {

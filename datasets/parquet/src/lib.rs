@@ -5,6 +5,7 @@
 
 mod chunks;
 mod columns;
+mod environment;
 mod error;
 mod http;
 mod location;

@@ -1,6 +1,7 @@
 //! Where files are.
 
 use crate::chunks::Chunks;
+use crate::environment;
 use crate::error::SourceError;
 use crate::http::{Connector, Patience};
 use futures_util::TryStreamExt;
@@ -43,6 +44,7 @@ impl Files {
         }
         if let Some(path) = location.strip_prefix(S3) {
             let builder = AmazonS3Builder::from_env().with_url(location);
+            environment::check(&builder).map_err(invalid)?;
             let patience = Patience::of(&builder).map_err(invalid)?;
             let builder = builder.with_http_connector(Connector(patience)).with_retry(patience.retries());
             let store = builder.build().map_err(|fault| invalid(fault.to_string()))?;

@@ -3,6 +3,7 @@
 use crate::columns::{self, Batches, CLUSTER, Kind, Value};
 use crate::error::SourceError;
 use crate::location::Files;
+use chrono_tz::Tz;
 use datasets::read::SkippedRow;
 use datasets::spool::RowPlace;
 use datasets::{ReadOptions, RowFault, time};
@@ -17,13 +18,13 @@ use vocab::{
 
 /// Rows that are decoded at once.
 const ROWS_AT_ONCE: usize = 8_192;
-/// Distinct hours that are remembered at most: 45 years of them.
+/// Distinct hours of a zone that are remembered at most: 45 years of them.
 const HOURS_KNOWN: usize = 400_000;
 
 /// Which rows are wanted, and how they are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Times without an offset are read in the zone of its calendar.
+    /// Times without an offset are read in the zone of their cluster ([`ReadOptions::zone_of`]).
     pub options: &'a ReadOptions,
     /// Rows of this cluster alone.
     pub cluster: Option<&'a ClusterName>,
@@ -181,8 +182,6 @@ impl OfFile<'_> {
         if self.wanted.cluster.is_some_and(is_other) {
             return Ok(None);
         }
-        let hour = hour.map(|value| self.known.hour(kind, value, self.wanted.options));
-        let hour = hour.ok_or(RowFault::NoValue { column: columns::COLUMNS[0] })??;
         let mut texts = [&b""[..]; 3];
         for ((text, value), column) in texts.iter_mut().zip(names).zip(&columns::COLUMNS[CLUSTER..]) {
             match value {
@@ -191,6 +190,8 @@ impl OfFile<'_> {
             }
         }
         let series = self.known.series(texts)?;
+        let hour = hour.ok_or(RowFault::NoValue { column: columns::COLUMNS[0] })?;
+        let hour = self.known.hour(kind, hour, self.wanted.options.zone_of(&series.pool.cluster))?;
         let column = columns::COLUMNS[4];
         let demand = amount(column, demand.ok_or(RowFault::NoValue { column })?)?;
         // How data frames say that a number is missing.
@@ -220,20 +221,21 @@ fn amount(column: &'static str, value: Value<'_>) -> Result<MilliGpus, RowFault>
 /// Values that were read before: rows repeat their hour or their series.
 #[derive(Default)]
 struct Known {
-    stamps: HashMap<i64, HourStart>,
-    texts: HashMap<Vec<u8>, HourStart>,
+    stamps: HashMap<Tz, HashMap<i64, HourStart>>,
+    texts: HashMap<Tz, HashMap<Vec<u8>, HourStart>>,
     series: HashMap<Vec<u8>, SeriesId>,
     key: Vec<u8>,
 }
 
 impl Known {
-    fn hour(&mut self, kind: Kind, value: Value<'_>, options: &ReadOptions) -> Result<HourStart, RowFault> {
+    fn hour(&mut self, kind: Kind, value: Value<'_>, zone: Tz) -> Result<HourStart, RowFault> {
         let column = columns::COLUMNS[0];
         let of_time = |fault| RowFault::Time { column: column.to_owned(), fault };
         let of_hour = |fault| RowFault::Hour { column: column.to_owned(), fault };
         match (kind, value) {
             (Kind::Stamp { per_s, is_utc }, Value::Whole(stamp)) => {
-                if let Some(known) = self.stamps.get(&stamp) {
+                let stamps = self.stamps.entry(zone).or_default();
+                if let Some(known) = stamps.get(&stamp) {
                     return Ok(*known);
                 }
                 let (seconds, part) = (stamp.div_euclid(per_s), stamp.rem_euclid(per_s));
@@ -241,26 +243,23 @@ impl Known {
                     let nanos = u32::try_from(part * (1_000_000_000 / per_s)).unwrap_or_default();
                     return Err(of_time(time::fraction(seconds, nanos, is_utc)));
                 }
-                let unix_s = if is_utc {
-                    seconds
-                } else {
-                    time::local(seconds, options.calendar.zone()).map_err(of_time)?.get()
-                };
+                let unix_s = if is_utc { seconds } else { time::local(seconds, zone).map_err(of_time)?.get() };
                 let hour = HourStart::from_unix_s(unix_s).map_err(of_hour)?;
-                if self.stamps.len() < HOURS_KNOWN {
-                    self.stamps.insert(stamp, hour);
+                if stamps.len() < HOURS_KNOWN {
+                    stamps.insert(stamp, hour);
                 }
                 Ok(hour)
             }
             (_, Value::Text(bytes)) => {
-                if let Some(known) = self.texts.get(bytes) {
+                let texts = self.texts.entry(zone).or_default();
+                if let Some(known) = texts.get(bytes) {
                     return Ok(*known);
                 }
                 let text = std::str::from_utf8(bytes).map_err(|_| RowFault::NotText)?;
-                let at = time::whole(text, options.calendar.zone()).map_err(of_time)?;
+                let at = time::whole(text, zone).map_err(of_time)?;
                 let hour = HourStart::from_unix_s(at.get()).map_err(of_hour)?;
-                if self.texts.len() < HOURS_KNOWN {
-                    self.texts.insert(bytes.to_vec(), hour);
+                if texts.len() < HOURS_KNOWN {
+                    texts.insert(bytes.to_vec(), hour);
                 }
                 Ok(hour)
             }

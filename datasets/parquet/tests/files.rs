@@ -12,6 +12,7 @@ fn options(zone: &str, skip_bad_rows: bool) -> ReadOptions {
         gpu_model: GpuModel::parse("any").unwrap(),
         calendar: Calendar::parse(zone, Calendar::WEEKDAYS).unwrap(),
         skip_bad_rows,
+        zones: datasets::Zones::new(),
     }
 }
 
@@ -58,6 +59,45 @@ fn the_end_of_an_hour_is_read_where_it_is_known() {
     let wanted = Wanted { options: &options, cluster: None };
     Files::open(&file("polars-ends.parquet")).unwrap().each_row(wanted, &mut Vec::new(), take).unwrap();
     assert_eq!(ends, [Some(2_500), Some(1_000), Some(125), Some(3_250), None, None]);
+}
+
+#[test]
+fn decimals_and_unsigned_numbers_are_amounts() {
+    for name in ["decimal.parquet", "decimal-small.parquet"] {
+        assert_eq!(rows(&file(name), "UTC", None).unwrap(), ROWS, "{name}");
+    }
+    let gpus = |name: &str| -> Vec<String> {
+        let rows = rows(&file(name), "UTC", None).unwrap();
+        rows.iter().map(|row| row.rsplit_once(' ').unwrap().1.to_owned()).collect()
+    };
+    assert_eq!(gpus("unsigned.parquet"), ["0.000", "4.000", "6.000", "3.000", "200.000", "7.000"]);
+    let fault = rows(&file("unsigned-large.parquet"), "UTC", None).unwrap_err().to_string();
+    assert!(fault.contains("row 6") && !fault.contains("negative"), "{fault}");
+}
+
+#[test]
+fn a_column_twice_and_a_page_that_fails_its_checksum_are_refused() {
+    let fault = |name: &str| rows(&file(name), "UTC", None).unwrap_err().to_string();
+    assert!(fault("twice.parquet").ends_with("twice.parquet: column demand_gpus is there twice: leave one of them"));
+    let changed = fault("checksum.parquet");
+    assert!(changed.contains("column demand_gpus") && changed.contains("CRC"), "{changed}");
+}
+
+#[test]
+fn times_of_a_cluster_with_a_zone_of_its_own_are_in_that_zone() {
+    let tokyo = datasets::calendar::zone("Asia/Tokyo").unwrap();
+    let options = ReadOptions {
+        zones: datasets::Zones::from([(ClusterName::parse("mars").unwrap(), tokyo)]),
+        ..options("UTC", false)
+    };
+    let mut hours = Vec::new();
+    let take = &mut |row: &UsageRow, _: datasets::spool::RowPlace| {
+        hours.push(format!("{} {}", row.series.pool.cluster, row.hour));
+        Ok(())
+    };
+    let wanted = Wanted { options: &options, cluster: None };
+    Files::open(&file("polars-text.parquet")).unwrap().each_row(wanted, &mut Vec::new(), take).unwrap();
+    assert_eq!(hours[1..3], ["earth 2024-03-01T00:00:00Z", "mars 2024-02-29T15:00:00Z"]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub use ical::EventFault;
 pub use jobs::{Jobs, job_list, names_gpu_model};
 pub use lines::Lines;
 pub use nodes::{GFS_NODE_COLUMNS, NodeRow, capacity_by_model, gfs_nodes};
-pub use options::ReadOptions;
+pub use options::{ReadOptions, Zones};
 pub use phases::{PHASE_COLUMNS, PhaseRow, phases};
 pub use philly::{
     LABEL_COLUMNS, SPEED_COLUMNS, job_labels, model_speeds, philly, philly_deadlines, philly_models, philly_tasks,

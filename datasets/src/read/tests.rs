@@ -11,6 +11,7 @@ pub(super) fn options() -> ReadOptions {
         gpu_model: GpuModel::parse("V100").unwrap(),
         calendar: Calendar::parse("Asia/Shanghai", Calendar::WEEKDAYS).unwrap(),
         skip_bad_rows: false,
+        zones: crate::Zones::new(),
     }
 }
 
@@ -372,4 +373,17 @@ fn a_job_or_a_node_that_stands_there_twice_is_one() {
     let nodes = "node_name,gpu_model,gpu_capacity_num,cpu_num\nn1,A10,8,64\nn1,A10,8,64\n";
     let (nodes, _) = read_as("n.csv", nodes.as_bytes(), |file| gfs_nodes(file, &options())).unwrap();
     assert_eq!(nodes.len(), 1);
+}
+
+#[test]
+fn naive_hours_are_in_the_zone_of_the_cluster_of_their_row() {
+    let text = "hour,cluster,gpu_model,organization,demand_gpus\n\
+                2024-03-01T12:00:00,earth,A100,vision,1\n2024-03-01T12:00:00,mars,A100,vision,2\n\
+                2024-03-01T12:00:00Z,mars,A100,speech,3\n";
+    let berlin = crate::calendar::zone("Europe/Berlin").unwrap();
+    let zones = crate::Zones::from([(ClusterName::parse("mars").unwrap(), berlin)]);
+    let options = ReadOptions { zones, ..options() };
+    let report = read_as("usage.csv", text.as_bytes(), |file| usage(file, &options)).unwrap();
+    let hours: Vec<String> = report.rows.iter().map(|row| row.hour.to_string()).collect();
+    assert_eq!(hours, ["2024-03-01T04:00:00Z", "2024-03-01T11:00:00Z", "2024-03-01T12:00:00Z"]);
 }

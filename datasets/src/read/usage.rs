@@ -4,6 +4,7 @@ use super::ledger::Ledger;
 use super::table::{Extra, Row, Table};
 use super::{ReadError, ReadOptions, ReadReport, RowFault, SkippedRow};
 use crate::time;
+use chrono_tz::Tz;
 use std::collections::HashMap;
 use std::path::Path;
 use vocab::{ClusterName, GpuModel, HourStart, MilliGpus, Organization, PoolId, SeriesId, UsageRow};
@@ -12,8 +13,8 @@ const COLUMNS: [&str; 5] = ["hour", "cluster", "gpu_model", "organization", "dem
 /// Demand at the end of the hour, where it is known.
 const AT_END: &str = "demand_at_end_gpus";
 
-/// Reads `hour,cluster,gpu_model,organization,demand_gpus`. Hours are RFC 3339, or naive in the zone of
-/// `options.calendar`; organization `*` is the pool's own hourly peak. A sixth column `demand_at_end_gpus` may hold the demand at the end of
+/// Reads `hour,cluster,gpu_model,organization,demand_gpus`. Hours are RFC 3339, or naive in the zone of their cluster
+/// ([`ReadOptions::zone_of`]); organization `*` is the pool's own hourly peak. A sixth column `demand_at_end_gpus` may hold the demand at the end of
 /// the hour, or nothing where it is not known.
 ///
 /// ```
@@ -29,6 +30,7 @@ const AT_END: &str = "demand_at_end_gpus";
 ///     gpu_model: GpuModel::parse("any")?,
 ///     calendar: Calendar::parse("UTC", Calendar::WEEKDAYS)?,
 ///     skip_bad_rows: false,
+///     zones: datasets::Zones::new(),
 /// };
 /// let report = read::usage(&file, &options)?;
 /// assert_eq!(report.rows[0].demand.milli(), 2_500);
@@ -65,8 +67,8 @@ pub fn each_usage(
     let mut texts = Texts::default();
     let mut table = Table::open(file, &COLUMNS, Extra::Among(&[AT_END]))?;
     table.each(options, skipped, |row| {
-        let hour = texts.hour(row.text("hour"), options)?;
         let series = texts.series(row)?;
+        let hour = texts.hour(row.text("hour"), options.zone_of(&series.pool.cluster))?;
         let demand = row.gpus("demand_gpus")?;
         let at_end = row.given(AT_END).map(|_| at_end_gpus(row.gpus(AT_END)?, demand)).transpose()?;
         take(&UsageRow { series, hour, demand, at_end }, row.number())
@@ -84,25 +86,25 @@ pub fn at_end_gpus(at_end: MilliGpus, peak: MilliGpus) -> Result<MilliGpus, RowF
 /// Texts that were read before: rows repeat their hour or their series.
 #[derive(Default)]
 struct Texts {
-    hours: HashMap<String, HourStart>,
+    hours: HashMap<Tz, HashMap<String, HourStart>>,
     series: HashMap<String, SeriesId>,
     key: String,
 }
 
-/// Hours that are remembered at most: 45 years of them.
+/// Hours of a zone that are remembered at most: 45 years of them.
 const HOURS_KNOWN: usize = 400_000;
 
 impl Texts {
-    fn hour(&mut self, text: &str, options: &ReadOptions) -> Result<HourStart, RowFault> {
-        if let Some(known) = self.hours.get(text) {
+    fn hour(&mut self, text: &str, zone: Tz) -> Result<HourStart, RowFault> {
+        let hours = self.hours.entry(zone).or_default();
+        if let Some(known) = hours.get(text) {
             return Ok(*known);
         }
         let column = || "hour".to_owned();
-        let at =
-            time::whole(text, options.calendar.zone()).map_err(|fault| RowFault::Time { column: column(), fault })?;
+        let at = time::whole(text, zone).map_err(|fault| RowFault::Time { column: column(), fault })?;
         let hour = HourStart::from_unix_s(at.get()).map_err(|fault| RowFault::Hour { column: column(), fault })?;
-        if self.hours.len() < HOURS_KNOWN {
-            self.hours.insert(text.to_owned(), hour);
+        if hours.len() < HOURS_KNOWN {
+            hours.insert(text.to_owned(), hour);
         }
         Ok(hour)
     }

@@ -160,6 +160,7 @@ pub(crate) fn world(trace: &Trace, config: &Config) -> Result<World, SimulatorEr
         gpu_model: vocab::GpuModel::parse("any").map_err(|fault| SimulatorError::Value(fault.to_string()))?,
         calendar,
         skip_bad_rows: trace.skip_bad_rows,
+        zones: datasets::Zones::new(),
     };
     let shape = Shape {
         epoch: trace.epoch,

@@ -21,6 +21,7 @@ fn options(cluster: &str) -> ReadOptions {
         gpu_model: GpuModel::parse("V100").unwrap(),
         calendar: Calendar::parse("Asia/Shanghai", Calendar::WEEKDAYS).unwrap(),
         skip_bad_rows: false,
+        zones: datasets::Zones::new(),
     }
 }
 

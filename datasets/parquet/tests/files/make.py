@@ -3,7 +3,9 @@
     python make.py      # with pandas 3, pyarrow 26 and polars 2
 """
 
+import struct
 from datetime import datetime, timezone
+from decimal import Decimal
 
 import pandas
 import polars
@@ -39,3 +41,27 @@ text.write_parquet("polars-text.parquet", compression="lz4")
 ENDS = [2.5, 1.0, 0.125, 3.25, None, float("nan")]
 ends = polars.DataFrame(ROWS, schema=NAMES, orient="row").with_columns(polars.Series("demand_at_end_gpus", ENDS, polars.Float64, strict=False))
 ends.write_parquet("polars-ends.parquet")
+
+# Amounts as other programs write them: decimals of 3 digits in 16 bytes and in 4, unsigned whole numbers, and ends of hours of which none is known.
+def of(name, **columns):
+    made = pyarrow.table(dict(zip(NAMES, map(list, zip(*ROWS)))))
+    for column, values in columns.items():
+        place = made.column_names.index(column) if column in made.column_names else len(made.column_names)
+        made = made.set_column(place, column, values) if place < made.num_columns else made.append_column(column, values)
+    pyarrow.parquet.write_table(made, name, store_decimal_as_integer="small" in name)
+
+
+decimals = [Decimal(str(row[4])) for row in ROWS]
+of("decimal.parquet", demand_gpus=pyarrow.array(decimals, pyarrow.decimal128(22, 3)))
+of("decimal-small.parquet", demand_gpus=pyarrow.array(decimals, pyarrow.decimal128(7, 3)))
+of("unsigned.parquet", demand_gpus=pyarrow.array([0, 4, 6, 3, 200, 7], pyarrow.uint8()), demand_at_end_gpus=pyarrow.nulls(6))
+of("unsigned-large.parquet", demand_gpus=pyarrow.array([0, 4, 6, 3, 5, 2**63 + 7], pyarrow.uint64()))
+
+# A column twice, and a page that was changed after its checksum was written.
+twice = pyarrow.table(dict(zip(NAMES, map(list, zip(*ROWS)))))
+pyarrow.parquet.write_table(twice.append_column("demand_gpus", twice["demand_gpus"]), "twice.parquet")
+pyarrow.parquet.write_table(twice, "checksum.parquet", write_page_checksum=True, compression="none", use_dictionary=False)
+with open("checksum.parquet", "r+b") as written:
+    data = written.read()
+    written.seek(data.index(struct.pack("<d", 6.125)))
+    written.write(struct.pack("<d", 22.0))

@@ -44,6 +44,7 @@ pub fn rows(file: &Path, skip_bad_rows: bool, with_deadlines: bool) -> Result<Ve
         gpu_model: GpuModel::parse("any").expect("it is a name"),
         calendar: Calendar::parse("UTC", Calendar::WEEKDAYS).expect("it comes along"),
         skip_bad_rows,
+        zones: datasets::Zones::new(),
     };
     let (mut tasks, mut report) = datasets::read::philly_tasks(file, EPOCH, &options)?;
     let mut models = datasets::read::philly_models(file, &options)?;

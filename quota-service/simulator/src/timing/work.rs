@@ -109,5 +109,6 @@ fn options(what: &Timing) -> Result<ReadOptions, SimulatorError> {
         gpu_model: GpuModel::parse("any").map_err(|fault| value(&fault))?,
         calendar: Calendar::parse("UTC", Calendar::WEEKDAYS).map_err(|fault| value(&fault))?,
         skip_bad_rows: what.skip_bad_rows,
+        zones: datasets::Zones::new(),
     })
 }

@@ -19,6 +19,7 @@ pub fn options(skip_bad_rows: bool) -> ReadOptions {
         gpu_model: GpuModel::parse("V100").expect("a name"),
         calendar: Calendar::parse("Europe/Berlin", Calendar::WEEKDAYS).expect("a calendar"),
         skip_bad_rows,
+        zones: datasets::Zones::new(),
     }
 }
 

@@ -199,6 +199,7 @@ fn read_minutes(
         gpu_model: pool.gpu_model.clone(),
         calendar: panel.calendar().clone(),
         skip_bad_rows: false,
+        zones: datasets::Zones::new(),
     };
     let all =
         read::helios_minutes(&replay.minutes, &options).map_err(|fault| TrainingError::Minutes(Box::new(fault)))?;
