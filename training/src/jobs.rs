@@ -1,6 +1,7 @@
 //! Lists of HP jobs: what a run learns of them (`train --jobs`), and what a service would have known of them at each moment.
 
 mod lists;
+mod whole;
 
 use crate::args::JobLists;
 use crate::error::TrainingError;
@@ -10,6 +11,7 @@ use datasets::read::ReadOptions;
 use forecaster::jobs::{ListedJob, PastJobs};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HpJob, PoolId, Task, TaskClass, UnixSeconds};
+pub use whole::whole;
 
 /// The HP jobs of a pool, as if none waited, in the order of their submission.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +39,7 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         gpu_model: first.gpu_model.clone(),
         calendar: panel.calendar().clone(),
         skip_bad_rows: false,
+        zones: datasets::Zones::new(),
     };
     let tasks = lists::tasks_of(lists, &options, &pools)?;
     let (mut known, mut left_out) = (ClusterJobs::new(), 0_u64);
@@ -48,7 +51,8 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         }
     }
     if known.is_empty() {
-        let lacking = format!("of a GPU model of cluster {}: name a list of its jobs", panel.cluster());
+        let lacking =
+            format!("of a GPU model of cluster {} that has GPUs and lasts: name a list of its jobs", panel.cluster());
         return Err(TrainingError::NoJobs { lacking });
     }
     let end = UnixSeconds::new(panel.end().unix_s());
@@ -57,9 +61,15 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         let lacking = format!("before {end}, where the usage of cluster {cluster} ends: check --epoch");
         return Err(TrainingError::NoJobs { lacking });
     }
+    if past(&known, end).is_empty() {
+        let (end, cluster) = (panel.end(), panel.cluster());
+        let lacking =
+            format!("in the eight weeks before {end}, where the usage of cluster {cluster} ends: check --epoch");
+        return Err(TrainingError::NoJobs { lacking });
+    }
     if left_out > 0 {
         print_notice(format_args!(
-            "note: of --jobs {} left out, without a duration or of a GPU model without usage",
+            "note: of --jobs {} left out, without a duration or GPUs, or of a GPU model without usage",
             vocab::count(left_out, "HP job").verb("is", "are")
         ));
     }

@@ -156,7 +156,7 @@ pub async fn train_cluster(
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
     let capacities = store.capacities(&cluster.name).await?;
     let jobs = jobs::read(&what.jobs, &lessons.panel)?;
-    let served = Served { capacities: &capacities, jobs: Some(&jobs).filter(|jobs| !jobs.is_empty()) };
+    let served = Served { capacities: &capacities, jobs: jobs::whole(&jobs, &lessons.panel, split.validation) };
     let (mut trained, stored) = learn_served(&lessons, &lenders, cluster, &lesson, served)?;
     trained.jobs = jobs::past(&jobs, trained.data.to.instant());
     let panel = &lessons.panel;

@@ -2,15 +2,16 @@
 
 use crate::args::JobLists;
 use crate::error::TrainingError;
+use command_line::print_notice;
 use datasets::ReadError;
 use datasets::read::{self, ReadOptions};
 use slurm_records::demand::{Reading, tasks};
 use slurm_records::{RecordsError, source};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use vocab::{PoolId, Task};
+use vocab::{PoolId, Task, TaskId, UnixSeconds};
 
-/// The tasks of every list. Times of those that are tables count from the epoch.
+/// The tasks of all lists, each once. Times of those that are tables count from the epoch.
 ///
 /// # Errors
 /// A list cannot be read, holds a bad row, or names no GPU model where there are several; a flag is missing or has no meaning.
@@ -24,15 +25,49 @@ pub(super) fn tasks_of(
         are_records.push(source::is_document(file)?);
     }
     check(lists, &are_records)?;
-    let mut all = Vec::new();
+    let mut all = Lists::default();
     for (file, is_records) in lists.files.iter().zip(are_records) {
-        all.extend(if is_records {
+        all.add(if is_records {
             of_records(file, lists, options, pools)?
         } else {
             of_table(file, lists, options, pools)?
         });
     }
-    Ok(all)
+    if all.again > 0 {
+        let again = vocab::count(all.again, "job").verb("stands", "stand");
+        print_notice(format_args!("note: of --jobs {again} in several lists, and counts once"));
+    }
+    Ok(all.tasks)
+}
+
+/// The tasks of several lists, which may overlap, as those of one month and of the next do.
+#[derive(Default)]
+struct Lists {
+    tasks: Vec<Task>,
+    /// Places of the tasks of lists before, by their name and start. Within a list names may repeat.
+    places: HashMap<(TaskId, UnixSeconds), usize>,
+    /// Tasks that an earlier list has, too.
+    again: u64,
+}
+
+impl Lists {
+    /// Adds those of a further list. Of a task that two lists have, the longer one counts: it still ran when the other list was printed.
+    fn add(&mut self, list: Vec<Task>) {
+        let start = self.tasks.len();
+        for task in list {
+            match self.places.get(&(task.id.clone(), task.submitted)) {
+                Some(place) => {
+                    self.again += 1;
+                    if task.duration_s > self.tasks[*place].duration_s {
+                        self.tasks[*place] = task;
+                    }
+                }
+                None => self.tasks.push(task),
+            }
+        }
+        let added = self.tasks.iter().enumerate().skip(start);
+        self.places.extend(added.map(|(place, task)| ((task.id.clone(), task.submitted), place)));
+    }
 }
 
 /// Whether each flag belongs to one of the files.
@@ -90,4 +125,38 @@ fn of_records(
     };
     let read = tasks(&history, &reading);
     read.map_err(|fault| TrainingError::JobRecords { place: place(), fault: Box::new(fault) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::{GpuModel, MilliGpus, Organization, TaskClass};
+
+    fn task(id: &str, submitted: i64, lasts_s: u64) -> Task {
+        Task::new(
+            TaskId::parse(id).unwrap(),
+            Organization::parse("vision").unwrap(),
+            GpuModel::parse("A100").unwrap(),
+            TaskClass::Hp,
+            UnixSeconds::new(submitted),
+            Some(lasts_s),
+            MilliGpus::from_gpus(8),
+            1,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_job_in_two_lists_counts_once_for_as_long_as_it_is_known_to_have_run() {
+        let mut lists = Lists::default();
+        lists.add(vec![task("a", 100, 50), task("b", 200, 10), task("b", 200, 10)]);
+        // "a" still ran when the first list was printed; "b" started again.
+        lists.add(vec![task("a", 100, 900), task("b", 400, 10), task("c", 500, 5)]);
+        lists.add(vec![task("a", 100, 50)]);
+        let all: Vec<_> =
+            lists.tasks.iter().map(|task| (task.id.as_str(), task.submitted.get(), task.duration_s)).collect();
+        let b = ("b", 200, Some(10));
+        assert_eq!(all, [("a", 100, Some(900)), b, b, ("b", 400, Some(10)), ("c", 500, Some(5))]);
+        assert_eq!(lists.again, 2);
+    }
 }
