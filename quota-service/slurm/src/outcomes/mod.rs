@@ -88,8 +88,8 @@ fn ended(
                 _ if sightings.had_notice(run) => OutcomeKind::Broken,
                 _ if !sightings.is_since(ended) => return Some((None, hours, ended)),
                 State::NodeFail => OutcomeKind::NodeFailure,
-                // The repair of runaway jobs ends records where they began: it says nothing of what became of the run.
-                State::Completed if run.1 == ended => OutcomeKind::Drain,
+                // It says nothing of what became of the run.
+                State::Completed if is_repaired(job, ended) => OutcomeKind::Drain,
                 // It came to its own end, or to that of its time limit.
                 State::Completed | State::Failed | State::Timeout => OutcomeKind::Kept,
                 State::Cancelled | State::Revoked => OutcomeKind::UserDeleted,
@@ -105,6 +105,13 @@ fn ended(
             (until <= now).then_some((is_proven.then_some(OutcomeKind::Kept), hours, until))
         }
     }
+}
+
+/// Whether a record looks as the repair of runaway jobs leaves it: it ends where it began, by the latest of the times that say so. A
+/// record after another one of the same run begins where that ended, and Slurm writes its time as that of a submission.
+fn is_repaired(job: &Job, ended: UnixSeconds) -> bool {
+    let began = [job.started, job.continues, job.eligible, Some(job.submitted)].into_iter().flatten().max();
+    began.is_some_and(|began| ended <= began)
 }
 
 /// Id of the outcome of one start in one pool.

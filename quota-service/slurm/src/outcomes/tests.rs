@@ -140,6 +140,13 @@ fn a_run_whose_size_changed_ends_as_its_last_record_says_with_the_most_gpus_that
 fn a_record_that_ends_where_it_begins_counts_for_nobody() {
     let repaired = [job(1, "COMPLETED", "spot1h", 100, 100)];
     assert_eq!(ends(&repaired, 4_000), [("drain", 100, 4)], "as sacctmgr ends runaway jobs");
+    // The last record of a run that was resized, or went on after a lost node.
+    for last in [sized("COMPLETED", 2, 100, [900, 900]), sized("COMPLETED", 2, 900, [900, 900])] {
+        assert_eq!(ends(&[shrunk_at(900), last], 4_000), [("drain", 900, 8)]);
+    }
+    let eligible_late = sized("COMPLETED", 2, 100, [916, 916]);
+    assert_eq!(ends(&[shrunk_at(900), eligible_late], 4_000), [("drain", 916, 8)]);
+    assert_eq!(ends(&[shrunk_at(900), sized("COMPLETED", 2, 100, [900, 901])], 4_000), [("kept", 901, 8)]);
 }
 
 #[test]

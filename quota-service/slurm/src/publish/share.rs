@@ -1,8 +1,14 @@
 //! A quota of several hours, shared out among limits that stand side by side. Pure.
 //!
 //! Jobs of `n` hours and longer may hold Q_n in all, so what QOS of `n` hours and longer get together has to stay within Q_n. Within
-//! that a QOS gets what its jobs hold inside promises, then what they wait for, then as much of the rest as the others. With no
+//! that each QOS has an even part of it, as far as its jobs hold and wait for so much; what is left goes to all alike. With no
 //! job at all and Q_1 of at least twice Q_4 that is Q_1 − Q_4 for an hour and Q_4 for four.
+//!
+//! A QOS that holds more than its part, since others had nothing to run, is limited to its part: what ends there is not replaced, and
+//! goes to those that wait. A job that is larger than the part of its QOS gets the room for it, that of the QOS which holds least first, then the one that
+//! waits longest: else two such jobs would wait for each other for ever.
+
+use vocab::UnixSeconds;
 
 /// A QOS, in the order of its hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,29 +19,70 @@ pub struct Part {
     pub inside: u64,
     /// GPUs of its jobs that wait.
     pub waiting: u64,
+    /// The job that its limit has held back longest: since when, and its GPUs.
+    pub first: Option<(UnixSeconds, u64)>,
 }
 
-/// The share of each part; in all the quota of the first one.
+/// The share of each part. With what is held beyond it, all of them are within the quotas, as far as these have not fallen.
 #[must_use]
 pub fn shares(parts: &[Part]) -> Vec<u64> {
-    let mut given = vec![0; parts.len()];
-    // Longer promises first, where a quota has fallen below what is promised.
-    for at in (0..parts.len()).rev() {
-        given[at] = parts[at].inside.min(left(parts, &given, at));
+    let fair = fair(parts);
+    let held: Vec<u64> = parts.iter().map(|part| part.inside).collect();
+    let mut given = held.clone();
+    let is_below = |at: &usize| fair[*at] >= held[*at];
+    // Room goes to those that have less than their part, and what nobody waits for to all that have no more than it.
+    let wanted = |at: usize| fair[at].saturating_sub(held[at]);
+    in_turns(parts, &mut given, &(0..parts.len()).map(wanted).collect::<Vec<_>>());
+    let rest = |at: usize| if is_below(&at) { u64::MAX } else { 0 };
+    in_turns(parts, &mut given, &(0..parts.len()).map(rest).collect::<Vec<_>>());
+    let share = |at: usize| match lacking(parts, &held, at) {
+        // Nothing starts before as much has ended as there is too much of.
+        0 if is_below(&at) => given[at],
+        lacking => fair[at].min(held[at].saturating_sub(lacking)),
+    };
+    (0..parts.len()).map(share).collect()
+}
+
+/// What each part may have of what it holds and waits for, had nothing begun yet.
+fn fair(parts: &[Part]) -> Vec<u64> {
+    let wanted: Vec<u64> = parts.iter().map(|part| part.inside.saturating_add(part.waiting)).collect();
+    let mut fair = vec![0; parts.len()];
+    in_turns(parts, &mut fair, &wanted);
+    let mut first: Vec<(u64, UnixSeconds, usize, u64)> = Vec::new();
+    for (at, part) in parts.iter().enumerate().filter(|(at, part)| part.inside < fair[*at]) {
+        first.extend(part.first.map(|(since, gpus)| (part.inside, since, at, part.inside.saturating_add(gpus))));
     }
-    let waiting: Vec<u64> = parts.iter().map(|part| part.waiting).collect();
-    in_turns(parts, &mut given, &waiting);
-    in_turns(parts, &mut given, &vec![u64::MAX; parts.len()]);
-    given
+    first.sort_unstable();
+    if first.iter().all(|(_, _, at, needed)| *needed <= fair[*at]) {
+        return fair;
+    }
+    let mut whole = vec![0; parts.len()];
+    // By age alone a long queue of small jobs would go before a large one; by what is held alone nothing would end a tie.
+    for (_, _, at, needed) in first {
+        if needed <= left(parts, &whole, at) {
+            whole[at] = needed;
+        }
+    }
+    let more: Vec<u64> = wanted.iter().zip(&whole).map(|(wanted, whole)| wanted.saturating_sub(*whole)).collect();
+    in_turns(parts, &mut whole, &more);
+    whole
 }
 
 /// GPUs that a part may still get: what is left of its quota, and of those of shorter hours.
 fn left(parts: &[Part], given: &[u64], at: usize) -> u64 {
-    let of = |first: usize| {
-        let least = parts[..=first].iter().map(|part| part.quota).min().unwrap_or(0);
-        least.saturating_sub(given[first..].iter().sum())
-    };
+    let of = |first: usize| quota(parts, first).saturating_sub(given[first..].iter().sum());
     (0..=at).map(of).min().unwrap_or(0)
+}
+
+/// GPUs that jobs hold beyond a quota that a part counts against.
+fn lacking(parts: &[Part], held: &[u64], at: usize) -> u64 {
+    let of = |first: usize| held[first..].iter().sum::<u64>().saturating_sub(quota(parts, first));
+    (0..=at).map(of).max().unwrap_or(0)
+}
+
+/// The quota of the hours of a part, which is no more than those of shorter hours.
+fn quota(parts: &[Part], at: usize) -> u64 {
+    parts[..=at].iter().map(|part| part.quota).min().unwrap_or(0)
 }
 
 /// Gives each part as much as it wants, a GPU to each in turns, as far as there is some.
@@ -60,7 +107,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn part(quota: u64, inside: u64, waiting: u64) -> Part {
-        Part { quota, inside, waiting }
+        Part { quota, inside, waiting, first: None }
+    }
+
+    /// A part whose first job has so many GPUs and waits since then.
+    fn first(part: Part, since: i64, gpus: u64) -> Part {
+        Part { first: Some((UnixSeconds::new(since), gpus)), ..part }
     }
 
     #[test]
@@ -75,28 +127,70 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_has_fallen_is_that_of_the_longest_promises() {
-        assert_eq!(shares(&[part(4, 6, 9), part(3, 3, 9)]), [1, 3]);
+    fn in_a_quota_that_has_fallen_nothing_begins_before_as_much_has_ended() {
+        // Nine are held of four: 4 − 3 for an hour, and none for four hours.
+        assert_eq!(shares(&[part(4, 6, 9), part(3, 3, 9)]), [1, 0]);
         assert_eq!(shares(&[part(0, 6, 9), part(0, 3, 9)]), [0, 0]);
+        // Of four hours alone there is too much.
+        assert_eq!(shares(&[part(20, 2, 0), part(3, 5, 9)])[1], 3);
+    }
+
+    #[test]
+    fn what_ends_in_a_qos_that_has_more_than_its_part_goes_to_the_others() {
+        // A queue for four hours held all before a job of two GPUs came.
+        assert_eq!(shares(&[part(21, 0, 2), part(21, 20, 100)]), [1, 19]);
+        assert_eq!(shares(&[part(21, 0, 2), part(21, 19, 100)]), [2, 19]);
+        // With queues in both it comes to even parts, and stays there.
+        assert_eq!(shares(&[part(20, 0, 50), part(20, 20, 50)]), [0, 10]);
+        assert_eq!(shares(&[part(20, 6, 50), part(20, 14, 50)]), [6, 10]);
+        assert_eq!(shares(&[part(20, 10, 50), part(20, 10, 50)]), [10, 10]);
+        assert_eq!(shares(&[part(20, 0, 0), part(20, 20, 50)]), [0, 20], "nobody else waits");
+    }
+
+    #[test]
+    fn jobs_larger_than_the_parts_of_their_qos_begin_one_after_the_other() {
+        let (earlier, later) = (first(part(12, 0, 8), 100, 8), first(part(12, 0, 8), 200, 8));
+        assert_eq!((shares(&[earlier, later]), shares(&[later, earlier])), (vec![8, 4], vec![4, 8]));
+        // It runs, and its end makes room for the other one.
+        assert_eq!(shares(&[part(12, 8, 0), later]), [4, 4]);
+        assert_eq!(shares(&[part(12, 0, 0), later]), [2, 10]);
+        // Small jobs of a long queue have had their part; what ends there makes room.
+        assert_eq!(shares(&[first(part(12, 0, 8), 100, 8), first(part(12, 12, 90), 50, 1)]), [0, 4]);
+        assert_eq!(shares(&[first(part(12, 0, 8), 100, 8), first(part(12, 4, 90), 50, 1)]), [8, 4]);
+        // Neither holds anything: the job that waits longer goes first, and then the other QOS holds less.
+        assert_eq!(shares(&[first(part(12, 0, 24), 100, 12), first(part(12, 0, 90), 50, 1)]), [6, 6]);
+        assert_eq!(shares(&[first(part(12, 0, 24), 100, 12), first(part(12, 6, 90), 60, 1)]), [6, 0]);
+        // One that fits no quota takes nothing from others.
+        assert_eq!(shares(&[first(part(12, 0, 40), 100, 40), part(12, 0, 90)]), [6, 6]);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(29), ..ProptestConfig::default() })]
 
         #[test]
-        fn no_hours_get_more_than_their_quota_and_all_of_it_is_given(
-            parts in prop::collection::vec((0u64..400, 0u64..100, 0u64..100), 1..5),
+        fn after_any_ends_and_starts_no_hours_have_more_than_their_quota(
+            parts in prop::collection::vec((0u64..400, 0u64..100, 0u64..100, prop::option::of((0i64..9, 1u64..90))), 1..5),
+            ends in prop::collection::vec(0u64..100, 5),
         ) {
             let mut least = u64::MAX;
-            let parts: Vec<Part> = parts.into_iter().map(|(quota, inside, waiting)| {
+            let parts: Vec<Part> = parts.into_iter().map(|(quota, inside, waiting, first)| {
                 least = least.min(quota);
-                part(least, inside, waiting)
+                let first = first.filter(|_| waiting > 0).map(|(since, gpus)| (UnixSeconds::new(since), gpus));
+                Part { first, ..part(least, inside, waiting) }
             }).collect();
             let shares = shares(&parts);
+            // Some jobs end, and each QOS is filled up to its limit, where it is below.
+            let after: Vec<u64> = parts.iter().zip(&shares).zip(&ends).map(|((part, share), ends)| {
+                part.inside.saturating_sub(*ends).max(*share)
+            }).collect();
             for (at, part) in parts.iter().enumerate() {
-                prop_assert!(shares[at..].iter().sum::<u64>() <= part.quota);
+                let begins = (at..parts.len()).any(|one| shares[one] > parts[one].inside.saturating_sub(ends[one]));
+                prop_assert!(!begins || after[at..].iter().sum::<u64>() <= part.quota, "{shares:?} {after:?}");
             }
-            prop_assert_eq!(shares.iter().sum::<u64>(), parts[0].quota);
+            // All of the quota is given where nobody holds more than a part.
+            if parts.iter().zip(&shares).all(|(part, share)| part.inside <= *share) {
+                prop_assert_eq!(shares.iter().sum::<u64>(), parts[0].quota);
+            }
         }
     }
 }

@@ -129,10 +129,15 @@ impl Inputs<'_> {
             let of_pool = self.view.pools.get(model).and_then(|pool| pool.spot_waiting.get(name));
             of_pool.copied().unwrap_or(0)
         };
+        let first = |name: &str| {
+            let (since, gpus) = self.view.pools.get(model).filter(|_| may_rise)?.spot_first.get(name).copied()?;
+            Some((since, u64::from(gpus)))
+        };
         let part = |(hours, name): &(HorizonHours, &str)| Part {
             quota: quota(*hours),
             inside: self.inside(name, model, *hours),
             waiting: waiting(name),
+            first: first(name),
         };
         shares(&promised.iter().map(part).collect::<Vec<_>>())
     }

@@ -58,6 +58,8 @@ pub struct PoolView {
     pub spot: Vec<SpotJob>,
     /// GPUs of spot jobs that wait, by QOS.
     pub spot_waiting: BTreeMap<Arc<str>, u64>,
+    /// By QOS, the spot job that a limit has held back longest: since when, and its GPUs.
+    pub spot_first: BTreeMap<Arc<str>, (UnixSeconds, u32)>,
     /// Spot jobs that a limit holds back: GPUs of a task, and since when it waits.
     pub(crate) limited: Vec<(u32, UnixSeconds)>,
     /// GPUs of jobs that are neither HP nor spot.
@@ -94,8 +96,10 @@ impl PoolView {
         since: UnixSeconds,
         is_limited: bool,
     ) {
-        *self.spot_waiting.entry(qos).or_default() += u64::from(all);
+        *self.spot_waiting.entry(qos.clone()).or_default() += u64::from(all);
         if is_limited {
+            let first = self.spot_first.entry(qos).or_insert((since, task));
+            *first = (*first).min((since, task));
             self.limited.push((task, since));
         }
     }
