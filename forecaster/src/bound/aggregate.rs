@@ -1,11 +1,10 @@
 //! B_H from the forecasts of a pool's organizations.
 
+use super::step_quantile::StepQuantile;
 use super::{Aggregation, Correlations, PoolCalibration, max_of_steps};
 use crate::calibration::{Conformal, ConformalHours, EXPERTS, Stated, mixture_gpus};
 use crate::gaussian;
-use vocab::{
-    AmountError, DemandForecast, GuaranteeRate, HorizonHours, MilliGpus, Organization, QUANTILE_LEVELS, StepForecast,
-};
+use vocab::{AmountError, DemandForecast, GuaranteeRate, HorizonHours, MilliGpus, Organization};
 
 /// Why there is no bound.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -218,7 +217,7 @@ impl Aggregator<'_> {
             let mut steps = forecast.steps().iter().enumerate();
             for (hours, shares) in offered.iter().zip(&mut all) {
                 for (place, step) in steps.by_ref().take(hours.steps() - passed) {
-                    let gpus = quantile.gpus(step, forecast.mean_for_bounds_gpus(place));
+                    let gpus = quantile.gpus(step);
                     if gpus > largest.0 {
                         largest = (gpus, place);
                     }
@@ -279,30 +278,10 @@ fn largest(values: impl Iterator<Item = f64>) -> (f64, Option<usize>) {
     numbered.reduce(|best, next| if next.0 > best.0 { next } else { best }).unwrap_or((0.0, None))
 }
 
-/// The quantile of a step's forecast at one rate: its own where it exports one at p, else that of its Gaussian.
-struct StepQuantile {
-    exported: Option<usize>,
-    deviations: f64,
-}
-
-impl StepQuantile {
-    fn at(rate: GuaranteeRate) -> Self {
-        let p = rate.as_f64();
-        let exported = QUANTILE_LEVELS.iter().position(|level| (level - p).abs() < 1e-9);
-        Self { exported, deviations: gaussian::quantile(p) }
-    }
-
-    /// In GPUs, never below zero.
-    fn gpus(&self, step: &StepForecast, mean_gpus: f64) -> f64 {
-        let gaussian = mean_gpus + step.stddev_gpus * self.deviations;
-        self.exported.map_or(gaussian, |place| step.quantiles_gpus[place]).max(0.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vocab::{ForecastOrigin, HourStart, PoolId, SeriesId};
+    use vocab::{ForecastOrigin, HourStart, PoolId, QUANTILE_LEVELS, SeriesId, StepForecast};
 
     /// The pool of golden/bound.py: two organizations, two steps.
     fn forecasts() -> Vec<DemandForecast> {

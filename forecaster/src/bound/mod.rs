@@ -5,6 +5,7 @@ mod calibration;
 mod choose;
 mod max_of_steps;
 mod shrinkage;
+mod step_quantile;
 
 pub use aggregate::{BoundError, OrganizationShare, PoolBound, StepTotal, bounds};
 pub use calibration::{Correlations, PoolCalibration};
