@@ -52,18 +52,20 @@ fn limits_follow_the_quota_and_slurm_holds_jobs_to_them() {
     let third = spot(&slurm, 1, "a100:1");
     slurm.until_state(third, "PD QOSGrpGRES");
     until("the wait for quota", || (stub.state("earth:a100")?["longest_quota_wait_s"].as_u64()? > 0).then_some(()));
-    // 4. Limits below what runs: nothing is evicted, and what ends is not replaced beyond them.
+    // 4. A quota below what runs: nothing is evicted, and what ends is not replaced before all that runs is within it.
     stub.offer("a100", &[(1, 3.0), (4, 1.0)]);
-    let lowered = until_limit(&slurm, "spot1h", "gres/gpu:a100=2,gres/gpu:h100=4,gres/gpu=6");
+    let lowered = until_limit(&slurm, "spot1h", "gres/gpu:a100=0,gres/gpu:h100=4,gres/gpu=4");
     println!("a lower quota holds {:.1} s after it was offered", lowered.as_secs_f64());
     assert_eq!((slurm.state(first).as_str(), slurm.state(long).as_str()), ("R None", "R None"));
     assert!(slurm.state(third).starts_with("PD"));
     let _ = slurm.run("scancel", &[&first.to_string()]);
+    until_state(&stub, "earth:a100", &[("spot_gpus_by_guarantee_hours", json!({"1": 1.0, "4": 3.0}))]);
+    assert!(slurm.state(third).starts_with("PD"), "four of three are promised");
+    let _ = slurm.run("scancel", &[&long.to_string()]);
     slurm.until_state(third, "R");
-    let fourth = spot(&slurm, 1, "a100:1");
+    let fourth = spot(&slurm, 1, "a100:2");
     slurm.until_state(fourth, "PD QOSGrpGRES");
     // 5. Raised again, after it was wanted for a while.
-    let _ = slurm.run("scancel", &[&long.to_string()]);
     stub.offer("a100", &[(1, 8.0), (4, 0.0)]);
     until_limit(&slurm, "spot4h", "gres/gpu:a100=0,gres/gpu:h100=2,gres/gpu=2");
     until_limit(&slurm, "spot1h", "gres/gpu:a100=8,gres/gpu:h100=4,gres/gpu=12");
@@ -75,6 +77,22 @@ fn limits_follow_the_quota_and_slurm_holds_jobs_to_them() {
     let _ = slurm.run("sacctmgr", &["-i", "modify", "qos", "spot1h", "set", "GrpTRES=cpu=-1"]);
     assert_eq!(writer.stop().code, 0);
     assert_eq!(slurm.limit("spot1h"), "gres/gpu:a100=7,gres/gpu:h100=4,gres/gpu=11");
+}
+
+#[test]
+fn two_jobs_larger_than_an_even_part_of_the_quota_run_one_after_the_other() {
+    let Some(slurm) = slurm("large jobs") else { return };
+    let stub = Stub::start();
+    stub.offer("a100", &[(1, 12.0), (4, 12.0)]);
+    stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
+    let _writer = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=6,gres/gpu:h100=0,gres/gpu=6");
+    let both = [spot(&slurm, 1, "a100:8"), spot(&slurm, 4, "a100:8")];
+    let (first, _) = until("one of them runs", || both.iter().position(|job| slurm.state(*job).starts_with('R')));
+    let other = both[1 - first];
+    assert!(slurm.state(other).starts_with("PD"), "16 of 12 GPUs");
+    let _ = slurm.run("scancel", &[&both[first].to_string()]);
+    slurm.until_state(other, "R");
 }
 
 #[test]
