@@ -75,7 +75,7 @@ pub enum Command {
 /// Flags that are settings, too.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Flags {
-    /// sqlite://FILE (created if missing) or postgres://…; also DATABASE_URL
+    /// sqlite://FILE or postgres://…, as `datasets ingest` filled it; also DATABASE_URL
     #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<String>,

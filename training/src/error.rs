@@ -43,7 +43,9 @@ pub enum TrainingError {
     Spool { folder: PathBuf, why: String },
     #[error("{model} does not learn from other clusters: --borrow is for {}", blends().join(", "))]
     NothingToBorrow { model: ModelKind },
-    #[error("shard {shard} holds none of the {clusters} clusters: there are fewer clusters than shards")]
+    #[error(
+        "shard {shard} holds none of the {clusters} clusters: there are fewer clusters than shards, so start {clusters} of them at most"
+    )]
     EmptyShard { shard: Shard, clusters: usize },
     #[error(transparent)]
     Predict(#[from] PredictError),

@@ -7,11 +7,13 @@ use crate::calendar::{self, Named};
 use crate::error::CliError;
 use crate::gathered::Gathered;
 use crate::{slurm, source};
+use command_line::print_notice;
 use datasets::read::{self, ALIBABA_EPOCH, SkippedRow};
 use datasets::{Calendar, CalendarChoice, ReadOptions, ReadReport, Zones};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Cluster, Store, StoreError};
 use summary::{ClusterSummary, Summary, tell};
 use vocab::{CapacityRow, ClusterName, GpuModel, HourStart, PoolId, UnixSeconds};
@@ -54,6 +56,7 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
     }
     read.capacity.extend(capacity(what, &read)?);
     let clusters = clusters(what, &read, &default, known).await?;
+    note_hours_ahead(&read);
     let mut summaries = Vec::with_capacity(clusters.len());
     for cluster in &clusters {
         let calendar = calendar_of(known, cluster, named.as_ref()).await?;
@@ -107,6 +110,16 @@ async fn zones(what: &Ingest, store: Option<&dyn Store>) -> Result<Zones, CliErr
         }
     }
     Ok(zones)
+}
+
+/// Hours that are yet to come were measured by nobody.
+fn note_hours_ahead(read: &Gathered) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(i64::MAX, |since| since.as_secs().cast_signed());
+    if let Some((_, last)) = read.span(|_| true).filter(|(_, last)| last.unix_s() > now) {
+        print_notice(format_args!(
+            "note: hours up to {last} are ahead of the clock of this machine: check the times of the source, and --time-zone"
+        ));
+    }
 }
 
 /// The calendar that was named, else the one that the cluster has.
@@ -250,8 +263,12 @@ async fn clusters(
     let mut clusters = Vec::new();
     for name in read.clusters() {
         let stored = stored_cluster(store, &name).await?;
+        let is_stored = stored.is_some();
         let (zone, calendar) = stored
             .map_or((default.time_zone.clone(), default.calendar.clone()), |known| (known.time_zone, known.calendar));
+        if let Some(given) = what.time_zone.filter(|given| is_stored && given.name() != zone) {
+            print_notice(format_args!("note: cluster {name} had the time zone {zone}, and has {given} from now on"));
+        }
         clusters.push(Cluster {
             name,
             time_zone: what.time_zone.map_or(zone, |zone| zone.name().to_owned()),

@@ -14,6 +14,14 @@ pub enum SourceError {
         /// The fault.
         why: String,
     },
+    /// A setting of the storage is wrong.
+    #[error("{location}: {why}")]
+    Setting {
+        /// As it was written.
+        location: String,
+        /// The variable, and what was expected.
+        why: String,
+    },
     /// There is no file.
     #[error("{location}: no file whose name ends in .parquet")]
     NoFiles {

@@ -44,8 +44,9 @@ impl Files {
         }
         if let Some(path) = location.strip_prefix(S3) {
             let builder = AmazonS3Builder::from_env().with_url(location);
-            environment::check(&builder).map_err(invalid)?;
-            let patience = Patience::of(&builder).map_err(invalid)?;
+            let setting = |why: String| SourceError::Setting { location: location.to_owned(), why };
+            environment::check(&builder).map_err(setting)?;
+            let patience = Patience::of(&builder).map_err(setting)?;
             let builder = builder.with_http_connector(Connector(patience)).with_retry(patience.retries());
             let store = builder.build().map_err(|fault| invalid(fault.to_string()))?;
             let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));

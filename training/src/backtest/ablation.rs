@@ -144,7 +144,12 @@ fn tables(rows: &[Row]) -> String {
     let Some(whole) = rows.first() else { return String::new() };
     let compared = |value: f64, whole: f64| {
         let more = 100.0 * (value / whole - 1.0);
-        if more.abs() < 0.05 { format!("{value:.3}") } else { format!("{value:.3} ({more:+.1} %)") }
+        // Of nothing there is no part.
+        if more.abs() < 0.05 || !more.is_finite() {
+            format!("{value:.3}")
+        } else {
+            format!("{value:.3} ({more:+.1} %)")
+        }
     };
     let line = |row: &Row| {
         let mut cells = vec![row.variant.clone()];
