@@ -1,4 +1,4 @@
-//! What an ingest says at its end.
+//! The report of an ingest.
 
 use crate::calendar::{self, StoredDays};
 use crate::gathered::Gathered;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use store::{AppendReport, Cluster};
 
-/// What was stored.
+/// The result of an ingest.
 #[derive(Serialize)]
 pub struct Summary {
     clusters: Vec<ClusterSummary>,
