@@ -10,6 +10,7 @@ use vocab::HorizonHours;
 const WHOLE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
 /// The jobs, where they make up the usage over some hours; else none, with a notice.
+#[must_use]
 pub fn whole<'a>(jobs: &'a ClusterJobs, panel: &Panel, hours: HourRange) -> Option<&'a ClusterJobs> {
     if jobs.is_empty() {
         return None;

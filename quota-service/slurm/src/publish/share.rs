@@ -43,7 +43,7 @@ pub fn shares(parts: &[Part]) -> Vec<u64> {
     (0..parts.len()).map(share).collect()
 }
 
-/// What each part may have of what it holds and waits for, had nothing begun yet.
+/// The part of each in what all hold and wait for, had nothing begun yet.
 fn fair(parts: &[Part]) -> Vec<u64> {
     let wanted: Vec<u64> = parts.iter().map(|part| part.inside.saturating_add(part.waiting)).collect();
     let mut fair = vec![0; parts.len()];
