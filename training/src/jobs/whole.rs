@@ -47,7 +47,7 @@ impl PoolJobs {
         let (mut needed_milli, changes) = (0, self.changes());
         let mut changes = changes.into_iter().peekable();
         let mut of_hour = |hour: vocab::HourStart| {
-            // What ends with the hour's beginning is not needed in it.
+            // A job that ends as the hour begins is not needed in it.
             while let Some((_, change)) = changes.next_if(|(at, _)| *at <= hour.instant()) {
                 needed_milli += change;
             }
