@@ -25,6 +25,22 @@ pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Ve
     Some(record(&request, TaskStatus::Waiting, pool.now(), &detail))
 }
 
+/// A stored task with the reason for which it waits now, where it waits: the stored one is that of its last change.
+pub fn as_it_waits(pool: &mut Pool, stored: TaskRecord) -> (TaskRecord, TaskDetail) {
+    let detail = detail(&stored);
+    if pool.waiting_task(&stored.id).is_none() {
+        return (stored, detail);
+    }
+    let waits = pool.why_it_waits(&stored.id).map_or_else(queued, |why| reason(&why));
+    let detail = TaskDetail { waits: Some(waits), ..detail };
+    let detail_json = json_of(&detail);
+    (TaskRecord { detail_json, ..stored }, detail)
+}
+
+fn json_of(detail: &TaskDetail) -> String {
+    serde_json::to_string(detail).expect("a detail has strings and numbers")
+}
+
 /// A task that has ended, with its last run.
 pub fn ended(request: &Request, status: TaskStatus, run: Option<TaskRun>, now: UnixSeconds) -> TaskRecord {
     record(request, status, now, &TaskDetail { run, ..TaskDetail::default() })
@@ -52,7 +68,7 @@ fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &Task
         submitted: *submitted,
         status,
         updated: now,
-        detail_json: serde_json::to_string(detail).expect("a detail has strings and numbers"),
+        detail_json: json_of(detail),
     }
 }
 

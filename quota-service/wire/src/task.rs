@@ -135,7 +135,7 @@ pub struct TaskDetail {
     /// Its run, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TaskRun>,
-    /// The reason for which it waits, as of its last change.
+    /// The reason for which it waits; of its last change, where the service that answers does not lead the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<ReasonBody>,
     /// The cut of its last run.

@@ -20,6 +20,7 @@ on_both_databases![
     a_message_that_is_refused_for_good_is_set_aside_and_counted_and_the_next_ones_arrive,
     a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise,
     a_task_that_is_evicted_again_and_again_rests,
+    a_waiting_task_is_answered_with_the_reason_of_now_as_the_list_has_it,
 ];
 
 const SECRET: &[u8] = b"a secret of a webhook";
@@ -261,4 +262,20 @@ async fn a_task_that_is_evicted_again_and_again_rests(database: TestDatabase) {
     service.pass_s(900);
     service.renew().await;
     assert_eq!(task(&service, "spot").await["status"], "running");
+}
+
+async fn a_waiting_task_is_answered_with_the_reason_of_now_as_the_list_has_it(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let _ = submit(&service, &spot("spot", 4.0, 2, None)).await;
+    let _ = submit(&service, &hp("urgent", 8.0, 1)).await;
+    assert_eq!(task(&service, "spot").await["detail"]["waits"]["code"], "rests");
+    service.pass_s(60);
+    service.renew().await;
+    let list = service.get(&format!("/v1/tasks?{OF_POOL}&status=waiting")).await.expect(200);
+    let now = &list["tasks"][0]["detail"]["waits"];
+    assert_ne!(now["code"], "rests", "{list}");
+    let one = task(&service, "spot").await;
+    assert_eq!((&one["detail"]["waits"], &one["detail"]["cut"]["by"]), (now, &json!("urgent")), "{one}");
+    let explained = service.get(&format!("/v1/tasks/spot/explain?{OF_POOL}")).await.expect(200);
+    assert_eq!(&explained["task"]["detail"]["waits"], now, "{explained}");
 }

@@ -2811,7 +2811,8 @@ class TaskDetail:
     """Tasks that were evicted for it."""
 
     waits: ReasonBody | None = None
-    """The reason for which it waits, as of its last change."""
+    """The reason for which it waits; of its last change, where the service that answers does not lead the
+    cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
