@@ -39,6 +39,7 @@ pub struct TurnContext<'a> {
 impl TurnContext<'_> {
     /// Answers call by call, each on the pool as the calls before have left it, under the limits of the quotas served.
     pub fn answer_all(&mut self, queued: &mut [Queued], limits: Limits) {
+        let limits = self.announce_limits(limits);
         self.take_in_nodes(queued);
         self.take_limits(limits);
         for Queued { message, audit } in queued {
