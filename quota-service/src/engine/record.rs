@@ -12,6 +12,9 @@ use wire::{
     TaskRun, TaskStatusBody, hours_body,
 };
 
+/// The reason of a task that waits for the reservation of another one, which it names.
+pub const HELD_BACK: &str = "held_back";
+
 /// A task as the pool has it now; `None` where it neither waits nor runs.
 pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Vec<String>) -> Option<TaskRecord> {
     if let Some((request, running)) = pool.running(task) {
@@ -122,7 +125,7 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
             ReasonBody { code: refusal.code().to_owned(), detail: format!("{refusal}; {reservation}") }
         }
         WaitReason::HeldBack { by } => {
-            ReasonBody { code: "held_back".to_owned(), detail: format!("held back by the reservation of task {by}") }
+            ReasonBody { code: HELD_BACK.to_owned(), detail: format!("held back by the reservation of task {by}") }
         }
         WaitReason::Refused(refusal) => ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() },
     }

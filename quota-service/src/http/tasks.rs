@@ -220,7 +220,7 @@ pub async fn get(
         return Ok(Json(task_names::shown(&who, starts.with_start(&pool, task))));
     }
     match renewals.engine.ask_if_running(&pool, TaskCall::Shadow(id.clone())).await? {
-        Some(decided) => Ok(Json(answer(&pool, &decided))),
+        Some(decided) => Ok(Json(task_names::shown(&who, answer(&pool, &decided)))),
         None => Err(ApiError::UnknownTask { task: id.to_string() }),
     }
 }
@@ -329,5 +329,6 @@ pub async fn explain(
     let pool = query.pool()?;
     let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     let explanation = renewals.engine.ask(&pool, Explain(id)).await?;
-    Ok(Json(TaskExplanation { task: task_names::shown(&who, explanation.task), ..explanation }))
+    let reason = task_names::shown_reason(&who, explanation.reason);
+    Ok(Json(TaskExplanation { task: task_names::shown(&who, explanation.task), reason, ..explanation }))
 }
