@@ -39,7 +39,8 @@ pub fn task(task: &TaskAnswer) -> String {
         let _ = write!(line, ": {} ({})", reason.detail, reason.code);
     }
     if let Some(cut) = detail.cut.as_ref().filter(|_| task.status == TaskStatusBody::Waiting) {
-        let _ = write!(line, "; its last run was cut at {} ({} {})", cut.at, cut.code, cut.by);
+        let by = if cut.by.is_empty() { String::new() } else { format!(" {}", cut.by) };
+        let _ = write!(line, "; its last run was cut at {} ({}{by})", cut.at, cut.code);
     }
     if !detail.victims.is_empty() {
         let _ = write!(line, "; evicted for it: {}", detail.victims.join(", "));

@@ -161,9 +161,9 @@ impl Webhook {
             let tls = self.tls.clone().ok_or_else(|| "the authorities to trust were not read".to_owned())?;
             let name = ServerName::try_from(host.to_owned()).map_err(|fault| fault.to_string())?;
             let stream = TlsConnector::from(tls).connect(name, stream).await;
-            client::exchange(TokioIo::new(stream.map_err(|fault| untrusted(&fault))?), request).await?
+            client::glance(TokioIo::new(stream.map_err(|fault| untrusted(&fault))?), request).await?
         } else {
-            client::exchange(TokioIo::new(stream), request).await?
+            client::glance(TokioIo::new(stream), request).await?
         };
         let status = response.status();
         if status.is_success() { Ok(response) } else { Err(PostError::refused(status, response.body())) }

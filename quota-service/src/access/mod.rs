@@ -40,6 +40,12 @@ impl Caller {
         Self { name: "anyone".to_owned(), token_id: None, role: Role::Admin, organization: None, pools: Vec::new() }
     }
 
+    /// A caller whose token has an organization.
+    #[cfg(test)]
+    pub fn of_organization(name: &str) -> Self {
+        Self { organization: Organization::parse(name).ok(), ..Self::anyone() }
+    }
+
     fn of(record: TokenRecord) -> Self {
         let TokenRecord { id, name, role, organization, pools, .. } = record;
         Self { name, token_id: Some(id), role, organization, pools }

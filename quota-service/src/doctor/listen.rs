@@ -15,6 +15,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// The longest answer that is read of the program that has the port: many times the document of our routes.
+const ANSWER_BYTES: usize = 16 << 20;
 
 pub async fn check(config: &Config) -> Check {
     let address = config.listen;
@@ -72,10 +74,10 @@ async fn get(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Bytes
         .map_err(|fault| fault.to_string())?;
     let stream = TcpStream::connect(reached(address)).await.map_err(|fault| fault.to_string())?;
     let answer = match tls {
-        None => client::exchange(TokioIo::new(stream), request).await?,
+        None => client::exchange(TokioIo::new(stream), request, ANSWER_BYTES).await?,
         Some(tls) => {
             let secure = tls.connect("localhost", stream).await.map_err(|fault| fault.to_string())?;
-            client::exchange(TokioIo::new(secure), request).await?
+            client::exchange(TokioIo::new(secure), request, ANSWER_BYTES).await?
         }
     };
     if answer.status().is_success() { Ok(answer.into_body()) } else { Err(format!("{path}: {}", answer.status())) }

@@ -39,6 +39,7 @@ pub struct TurnContext<'a> {
 impl TurnContext<'_> {
     /// Answers call by call, each on the pool as the calls before have left it, under the limits of the quotas served.
     pub fn answer_all(&mut self, queued: &mut [Queued], limits: Limits) {
+        let limits = self.announce_limits(limits);
         self.take_in_nodes(queued);
         self.take_limits(limits);
         for Queued { message, audit } in queued {
@@ -281,9 +282,8 @@ impl TurnContext<'_> {
         let pool = shadow.unwrap_or(&mut self.state.pool);
         let record = present.or_else(|| record::of_pool(pool, id, None, Vec::new()));
         let record = record.ok_or_else(|| EngineError::UnknownTask { task: id.clone() })?;
-        let detail = record::detail(&record);
-        let waits = pool.why_it_waits(id).map(|why| record::reason(&why)).or_else(|| detail.waits.clone());
-        let reason = waits.map_or_else(|| stands(&record, &detail), |why| self.with_cause(why));
+        let (record, detail) = record::as_it_waits(pool, record);
+        let reason = detail.waits.clone().map_or_else(|| stands(&record, &detail), |why| self.with_cause(why));
         let id = self.state.placed.pool.clone();
         let state = self.state.pool.state(id.clone());
         let promise = |limit: &placement::Limit| PromiseBody {

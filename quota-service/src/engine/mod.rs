@@ -25,7 +25,7 @@ pub use call::{
 pub use error::EngineError;
 pub use events::{Cursor, events_after};
 pub use limits::Limits;
-pub use record::answer;
+pub use record::{HELD_BACK, answer};
 pub use state::{Rebuilt, read_on, rebuild};
 pub use views::{NodeUse, Shares, TaskCounts, TaskQuery, counts};
 pub use webhook::Webhook;

@@ -12,6 +12,9 @@ use wire::{
     TaskRun, TaskStatusBody, hours_body,
 };
 
+/// The reason of a task that waits for the reservation of another one, which it names.
+pub const HELD_BACK: &str = "held_back";
+
 /// A task as the pool has it now; `None` where it neither waits nor runs.
 pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Vec<String>) -> Option<TaskRecord> {
     if let Some((request, running)) = pool.running(task) {
@@ -23,6 +26,22 @@ pub fn of_pool(pool: &mut Pool, task: &TaskId, cut: Option<TaskCut>, victims: Ve
     let waits = pool.why_it_waits(task).map_or_else(queued, |why| reason(&why));
     let detail = TaskDetail { waits: Some(waits), cut, ..TaskDetail::default() };
     Some(record(&request, TaskStatus::Waiting, pool.now(), &detail))
+}
+
+/// A stored task with the reason for which it waits now, where it waits: the stored one is that of its last change.
+pub fn as_it_waits(pool: &mut Pool, stored: TaskRecord) -> (TaskRecord, TaskDetail) {
+    let detail = detail(&stored);
+    if pool.waiting_task(&stored.id).is_none() {
+        return (stored, detail);
+    }
+    let waits = pool.why_it_waits(&stored.id).map_or_else(queued, |why| reason(&why));
+    let detail = TaskDetail { waits: Some(waits), ..detail };
+    let detail_json = json_of(&detail);
+    (TaskRecord { detail_json, ..stored }, detail)
+}
+
+fn json_of(detail: &TaskDetail) -> String {
+    serde_json::to_string(detail).expect("a detail has strings and numbers")
 }
 
 /// A task that has ended, with its last run.
@@ -52,7 +71,7 @@ fn record(request: &Request, status: TaskStatus, now: UnixSeconds, detail: &Task
         submitted: *submitted,
         status,
         updated: now,
-        detail_json: serde_json::to_string(detail).expect("a detail has strings and numbers"),
+        detail_json: json_of(detail),
     }
 }
 
@@ -106,7 +125,7 @@ pub fn reason(why: &WaitReason) -> ReasonBody {
             ReasonBody { code: refusal.code().to_owned(), detail: format!("{refusal}; {reservation}") }
         }
         WaitReason::HeldBack { by } => {
-            ReasonBody { code: "held_back".to_owned(), detail: format!("held back by the reservation of task {by}") }
+            ReasonBody { code: HELD_BACK.to_owned(), detail: format!("held back by the reservation of task {by}") }
         }
         WaitReason::Refused(refusal) => ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() },
     }

@@ -126,8 +126,8 @@ pub struct CreateQuery {
     (status = 201, description = "Durable", body = ReservationBody),
     (status = 400, description = "The body is refused", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "Unknown pool", body = Problem, content_type = "application/problem+json"),
-    (status = 409, description = "Other windows or promises have the GPUs, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
-    (status = 503, description = "The database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "Other windows or promises have the GPUs, the pool has no usage or its cluster no model, or a virtual clock runs", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "No quota was computed yet, or the database does not answer; nothing was stored", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn create(
     State(renewals): State<Arc<Renewals>>,

@@ -35,7 +35,8 @@ pub async fn of_task(
     let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     begun(&renewals, &pool).await?;
     let answer = starts.of_task(&pool, &id).await?;
-    Ok(Json(StartAnswer { task: Some(shown), ..answer }))
+    let waits = answer.waits.map(|why| task_names::shown_reason(&who, why));
+    Ok(Json(StartAnswer { task: Some(shown), waits, ..answer }))
 }
 
 /// When a task would start

@@ -5,8 +5,9 @@
 use super::ApiError;
 use crate::access::Caller;
 use crate::core::Core;
+use crate::engine::HELD_BACK;
 use vocab::{NameError, Organization, PoolId, TaskId};
-use wire::{FieldFault, TaskAnswer};
+use wire::{CutCodeBody, FieldFault, ReasonBody, TaskAnswer, TaskCut, TaskDetail};
 
 /// The prefix of the stored names of an organization. A slash inside its own name is escaped: no two organizations share a name.
 fn prefix(of: &Organization) -> String {
@@ -31,14 +32,35 @@ pub async fn kept(core: &Core, caller: &Caller, pool: &PoolId, id: TaskId) -> Re
     qualified(mine, &id).map_err(|fault| FieldFault::new("/id", format!("with its organization, {fault}")).into())
 }
 
-/// A task under the name that the caller uses.
+/// A task under the name that the caller uses. A token with an organization is shown none of the others that evicted it or that it evicts:
+/// neither their names nor their organizations.
 #[must_use]
 pub fn shown(caller: &Caller, answer: TaskAnswer) -> TaskAnswer {
-    let own = caller.organization().and_then(|mine| answer.id.strip_prefix(&prefix(mine)).map(str::to_owned));
-    match own {
-        Some(id) => TaskAnswer { id, ..answer },
-        None => answer,
+    let Some(prefix) = caller.organization().map(prefix) else { return answer };
+    let own = |id: &str| id.strip_prefix(&prefix).map(str::to_owned);
+    let TaskDetail { run, waits, cut, victims } = answer.detail;
+    let cut = cut.map(|cut| {
+        let by = match cut.code {
+            CutCodeBody::Evicted => own(&cut.by).unwrap_or_default(),
+            CutCodeBody::Reserved if caller.organization().is_some_and(|mine| mine.as_str() == cut.by) => cut.by,
+            CutCodeBody::Reserved => String::new(),
+            CutCodeBody::NodeFailed | CutCodeBody::NodeDrained => cut.by,
+        };
+        TaskCut { by, ..cut }
+    });
+    let victims = victims.iter().filter_map(|victim| own(victim)).collect();
+    let waits = waits.map(|why| shown_reason(caller, why));
+    let id = own(&answer.id).unwrap_or(answer.id);
+    TaskAnswer { id, detail: TaskDetail { run, waits, cut, victims }, ..answer }
+}
+
+/// A reason without the name of the task of another that holds this one back.
+#[must_use]
+pub fn shown_reason(caller: &Caller, why: ReasonBody) -> ReasonBody {
+    if caller.organization().is_none() || why.code != HELD_BACK {
+        return why;
     }
+    ReasonBody { detail: "held back by the reservation of another task".to_owned(), ..why }
 }
 
 #[cfg(test)]
@@ -55,5 +77,39 @@ mod tests {
         assert_ne!(of("a/b", "c"), of("a", "b/c"));
         assert_ne!(of("a%2Fb", "c"), of("a/b", "c"));
         assert!(of("vision", &"x".repeat(200)).is_err(), "with its organization it is too long");
+    }
+
+    /// `by` and the reason of a task that was cut, as a token with the organization vision and one without any are shown them.
+    fn cut(code: &str, by: &str) -> [(String, String); 2] {
+        let answer: TaskAnswer = serde_json::from_value(serde_json::json!({
+            "cluster": "earth", "gpu_model": "A100", "id": "vision/fill", "organization": "vision", "class": "spot", "gpus_per_pod": 1.0,
+            "pods": 1, "cpu_milli": 0, "memory_mib": 0, "guarantee_hours": null, "submitted": "2026-01-05T10:00:00Z", "status": "waiting",
+            "updated": "2026-01-05T10:00:00Z", "shadow": false, "detail": {
+                "cut": { "at": "2026-01-05T10:00:00Z", "code": code, "by": by, "deadline": "2026-01-05T10:00:30Z" },
+                "waits": { "code": HELD_BACK, "detail": "held back by the reservation of task language/merger" },
+            },
+        }))
+        .unwrap();
+        [Caller::of_organization("vision"), Caller::anyone()].map(|caller| {
+            let detail = shown(&caller, answer.clone()).detail;
+            (detail.cut.unwrap().by, detail.waits.unwrap().detail)
+        })
+    }
+
+    #[test]
+    fn a_token_with_an_organization_is_shown_its_own_names_and_nodes_and_the_others_all() {
+        let all = "held back by the reservation of task language/merger";
+        for (code, by, expected) in [
+            ("evicted", "language/merger", ""),
+            ("evicted", "visionary/merger", ""),
+            ("evicted", "vision/train", "train"),
+            ("reserved", "language", ""),
+            ("reserved", "vision", "vision"),
+            ("node_failed", "n1", "n1"),
+        ] {
+            let [theirs, admin] = cut(code, by);
+            assert_eq!((theirs.0.as_str(), admin.0.as_str()), (expected, by), "{code}");
+            assert_eq!((theirs.1.as_str(), admin.1.as_str()), ("held back by the reservation of another task", all));
+        }
     }
 }

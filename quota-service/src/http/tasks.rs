@@ -211,11 +211,16 @@ pub async fn get(
     let pool = query.pool()?;
     let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     if let Some(record) = renewals.core.store.task_record(&pool, &id).await? {
-        let task = starts.with_start(&pool, answer(&pool, &Decided { record, is_shadow: false }));
-        return Ok(Json(task_names::shown(&who, task)));
+        // Why it waits has changed since it was stored. Where another service leads, or none, the stored reason is all that is known.
+        let explained = match record.status {
+            TaskStatus::Waiting => renewals.engine.ask_if_running(&pool, Explain(id)).await.ok().flatten(),
+            _ => None,
+        };
+        let task = explained.map_or_else(|| answer(&pool, &Decided { record, is_shadow: false }), |one| one.task);
+        return Ok(Json(task_names::shown(&who, starts.with_start(&pool, task))));
     }
     match renewals.engine.ask_if_running(&pool, TaskCall::Shadow(id.clone())).await? {
-        Some(decided) => Ok(Json(answer(&pool, &decided))),
+        Some(decided) => Ok(Json(task_names::shown(&who, answer(&pool, &decided)))),
         None => Err(ApiError::UnknownTask { task: id.to_string() }),
     }
 }
@@ -324,5 +329,6 @@ pub async fn explain(
     let pool = query.pool()?;
     let id = task_names::kept(&renewals.core, &who, &pool, task_id(&id)?).await?;
     let explanation = renewals.engine.ask(&pool, Explain(id)).await?;
-    Ok(Json(TaskExplanation { task: task_names::shown(&who, explanation.task), ..explanation }))
+    let reason = task_names::shown_reason(&who, explanation.reason);
+    Ok(Json(TaskExplanation { task: task_names::shown(&who, explanation.task), reason, ..explanation }))
 }

@@ -92,6 +92,14 @@ pub enum NoQuota {
     Bound(#[from] BoundError),
 }
 
+impl NoQuota {
+    /// Whether this published problem stays until an operator acts: no renewal cures it by itself.
+    #[must_use]
+    pub fn awaits_operator(problem: &str) -> bool {
+        [Self::NoRun, Self::NoUsage].iter().any(|lasting| lasting.to_string() == problem)
+    }
+}
+
 /// A move of eta that has to be written before the quota may be published.
 #[derive(Debug, Clone)]
 pub struct EtaMoved {

@@ -85,7 +85,7 @@ async fn send(request: Request<Bytes>) -> Result<Response<Bytes>, String> {
     let of_host = HeaderValue::from_str(authority.as_str()).map_err(|fault| fault.to_string())?;
     head.headers.insert(header::HOST, of_host);
     head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    client::exchange(TokioIo::new(stream), Request::from_parts(head, Full::new(body))).await
+    client::glance(TokioIo::new(stream), Request::from_parts(head, Full::new(body))).await
 }
 
 #[cfg(test)]

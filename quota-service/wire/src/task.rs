@@ -122,7 +122,7 @@ pub struct TaskCut {
     pub at: String,
     /// The reason.
     pub code: CutCodeBody,
-    /// The HP task, or the node.
+    /// The HP task, the organization of the reservation, or the node. Empty for a token with an organization where another one has evicted it.
     pub by: String,
     /// The end of its grace period.
     pub deadline: String,
@@ -135,13 +135,13 @@ pub struct TaskDetail {
     /// Its run, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TaskRun>,
-    /// The reason for which it waits, as of its last change.
+    /// The reason for which it waits; of its last change, where the service that answers does not lead the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<ReasonBody>,
     /// The cut of its last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<TaskCut>,
-    /// Tasks that were evicted for it.
+    /// Tasks that were evicted for it; for a token with an organization, its own alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
 }

@@ -1,11 +1,11 @@
 //! Rights of tokens, and the audit of their use.
 
+use super::tokens::{asked, token};
 use super::*;
 use axum::http::Method;
-use quota_service::access::{NewToken, digest};
-use store::{Role, TokenRecord};
-use tests::{Answer, Listening, on_both_databases, program};
-use vocab::Organization;
+use quota_service::access::NewToken;
+use store::Role;
+use tests::{Listening, on_both_databases, program};
 
 on_both_databases![
     without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer,
@@ -19,31 +19,6 @@ on_both_databases![
     a_wrong_report_is_corrected_and_both_values_are_kept,
     other_machines_are_admitted_only_with_tokens,
 ];
-
-/// A token of a role and scope; what its user sends.
-async fn token(service: &TestService, number: u8, role: Role, organization: Option<&str>, pools: &[&str]) -> String {
-    let new = NewToken::of(&[number; 38]);
-    let record = TokenRecord {
-        id: new.id.clone(),
-        name: format!("token {number}"),
-        role,
-        organization: organization.map(|name| Organization::parse(name).unwrap()),
-        pools: pools.iter().map(|pool| (*pool).to_owned()).collect(),
-        secret_sha256: digest(&new.secret).to_vec(),
-        created_at: service.service.core.clock.now(),
-        expires_at: Some(service.service.core.clock.now().plus_s(1_000)),
-        revoked_at: None,
-    };
-    service.service.core.store.insert_token(&record).await.unwrap();
-    service.service.access.read_tokens().await.unwrap();
-    new.text()
-}
-
-async fn asked(service: &TestService, token: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
-    let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-    let authorization = format!("Bearer {token}");
-    service.send(method, path, &[("authorization", &authorization)], body.map(Value::to_string)).await
-}
 
 async fn without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer(database: TestDatabase) {
     let service = serving(&database, 500).await;

@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 84] = [
+const REMEDIES: [(&str, &str); 85] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -43,6 +43,7 @@ const REMEDIES: [(&str, &str); 84] = [
     ("many_broken", "nothing is to be done: eta has been lowered"),
     ("moved_lately", "wait: eta moves again after the longest guarantee"),
     ("no-nodes", "register the nodes of the pool: PUT /v1/nodes/{id}"),
+    ("no-quota", "have an operator do what `detail` says: waiting does not help"),
     ("no-quota-yet", "try again in some seconds"),
     ("no-token", "set api_token_file to a file with a token"),
     ("no_capacity", "register nodes, or report a capacity"),

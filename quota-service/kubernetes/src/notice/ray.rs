@@ -20,6 +20,8 @@ use vocab::UnixSeconds;
 const CLUSTER: &str = "ray.io/cluster";
 /// Label of a Ray pod: `head` or `worker`.
 const NODE_TYPE: &str = "ray.io/node-type";
+/// The longest answer of a dashboard that is read: 10,000 nodes have a kilobyte or two each.
+const ANSWER_BYTES: usize = 64 << 20;
 
 /// Drains Ray nodes.
 pub struct Ray {
@@ -71,7 +73,7 @@ impl Drain {
         let request = request.map_err(|fault| fault.to_string())?;
         let exchange = async {
             let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|fault| fault.to_string())?;
-            client::exchange(TokioIo::new(stream), request).await
+            client::exchange(TokioIo::new(stream), request, ANSWER_BYTES).await
         };
         let answer = tokio::time::timeout(ANSWERS_WITHIN, exchange).await;
         let answer = answer.map_err(|_| format!("no answer within {} s", ANSWERS_WITHIN.as_secs()))??;

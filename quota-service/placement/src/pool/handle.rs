@@ -2,7 +2,7 @@
 
 use super::queue::Shape;
 use super::{Command, Ending, Fact, Fault, Pool, Report, Request, Stale};
-use crate::decide::{Circumstances, Decision, asked, decide, over_quota};
+use crate::decide::{Circumstances, Decision, Limit, asked, decide, over_quota};
 use crate::fleet::{Gang, Guarantee, Plan};
 use crate::policy::{Admission, Blocking, Timing};
 use std::collections::BTreeSet;
@@ -18,6 +18,10 @@ impl Pool {
         self.reserve();
         let before = self.now;
         let mut report = Report { facts: Vec::new(), consequences: self.pass_to(now) };
+        if let Some(limits) = self.next_limits.take() {
+            let set = self.record(Fact::LimitsSet { limits }, &mut report);
+            debug_assert!(set.is_ok(), "nothing can refuse limits: {set:?}");
+        }
         self.renew(&mut report);
         self.observe();
         let submitted = self.is_new_alone(command);
@@ -43,6 +47,12 @@ impl Pool {
             self.learn();
         }
         (report, done)
+    }
+
+    /// Has the next command set these limits before it does anything else. A promise that ends by then is renewed by them, and not by those
+    /// of before, which may be of another leader and hours old.
+    pub fn set_limits_next(&mut self, limits: Vec<Limit>) {
+        self.next_limits = Some(limits);
     }
 
     fn fact_of(&self, command: &Command) -> Result<Option<Fact>, Fault> {

@@ -126,6 +126,8 @@ pub struct Pool {
     /// From when a look for pods that can be lent is worth it.
     grow_at: Option<UnixSeconds>,
     limits: Vec<Limit>,
+    /// Limits that take their place as soon as time passes.
+    next_limits: Option<Vec<Limit>>,
     /// HP demand when they were set, in thousandths of a GPU.
     limits_demand_milli: u64,
     /// Runs of spot that ended within the usage window, and whether by eviction, oldest first.
@@ -188,6 +190,7 @@ impl Pool {
             borrowing: BTreeSet::new(),
             grow_at: None,
             limits: Vec::new(),
+            next_limits: None,
             limits_demand_milli: 0,
             runs: VecDeque::new(),
             history: History::default(),

@@ -123,7 +123,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use crate::fleet::{Gang, GpuRequest, PodRequest};
-    use crate::pool::{Command, Pool, PoolRules, Request};
+    use crate::pool::{Command, Fact, Pool, PoolRules, Request};
     use crate::{Limit, Policy};
     use vocab::{HorizonHours, MilliGpus, NodeId, Organization, PoolId, TaskClass, TaskId, UnixSeconds};
 
@@ -164,6 +164,24 @@ mod tests {
         assert_eq!(state.spot(HorizonHours::ONE), MilliGpus::from_gpus(4));
         assert_eq!(state.spot(limit(4).hours), MilliGpus::from_gpus(2));
         assert!(pool.has_had_tasks());
+    }
+
+    #[test]
+    fn a_promise_that_ends_before_new_limits_are_taken_over_is_renewed_by_them_alone() {
+        let mut pool = Pool::new(Policy::GFS, PoolRules::default());
+        let node = NodeId::parse("a").unwrap();
+        done(&mut pool, &Command::AddNode { node, gpus: 8, cpu_milli: None, memory_mib: None, topology: None });
+        let limit = |gpus| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
+        done(&mut pool, &Command::SetLimits(limit(6)));
+        done(&mut pool, &spot("one", 1));
+        let mut renewed = |gpus: u32, hours: i64| {
+            pool.set_limits_next(limit(gpus));
+            let (report, _) = pool.handle(NOW.plus_s(hours * 3_600), &Command::Pass);
+            assert_eq!(pool.limits(), limit(gpus));
+            report.facts.len() == 2 && matches!(report.facts[1], Fact::Renewed { .. })
+        };
+        assert!(renewed(4, 1), "they have room for it");
+        assert!(!renewed(0, 2), "those of before had");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::engine::{Engine, Order, SoldBy};
 use crate::http::ApiError;
+use crate::plan::NoQuota;
 use crate::published::PublishedPool;
 use crate::reservations;
 use datasets::reservations::{Tz, check, windows};
@@ -76,7 +77,7 @@ impl<'a> Sale<'a> {
             return Err(conflict("too-many-reservations", "Too many reservations", detail));
         }
         let Some(made_of) = &self.pool.made_of else {
-            return Err(ApiError::NoQuotaYet { why: "the quotas of the pool are not renewed yet".to_owned() });
+            return Err(no_quota(self.pool));
         };
         let capacity = made_of.supply.capacity;
         if first.gpus > capacity {
@@ -153,6 +154,14 @@ impl<'a> Sale<'a> {
             engine.ask_if_running(&self.pool.id, order).await?;
         }
         Ok(())
+    }
+}
+
+/// Without a quota nothing is sold. Where an operator has to act first, a client that tried again would do so for ever.
+fn no_quota(pool: &PublishedPool) -> ApiError {
+    match &pool.problem {
+        Some(why) if NoQuota::awaits_operator(why) => conflict("no-quota", "The pool can have no quota", why.clone()),
+        _ => ApiError::NoQuotaYet { why: pool.why_none() },
     }
 }
 

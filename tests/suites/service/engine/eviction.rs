@@ -1,6 +1,7 @@
 //! Evicted runs: announced to the task, as events, and to the webhook.
 
 use super::*;
+use crate::service::tokens::{asked, token};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -9,6 +10,7 @@ use quota_service::config::WebhookFormat;
 use quota_service::engine::Webhook;
 use std::sync::Mutex;
 use std::time::Duration;
+use store::Role;
 use tests::on_both_databases;
 use tower::ServiceExt;
 
@@ -20,6 +22,8 @@ on_both_databases![
     a_message_that_is_refused_for_good_is_set_aside_and_counted_and_the_next_ones_arrive,
     a_failed_node_and_a_drained_one_cut_runs_that_break_no_promise,
     a_task_that_is_evicted_again_and_again_rests,
+    a_token_with_an_organization_sees_no_name_of_a_task_of_another,
+    a_waiting_task_is_answered_with_the_reason_of_now_as_the_list_has_it,
 ];
 
 const SECRET: &[u8] = b"a secret of a webhook";
@@ -261,4 +265,53 @@ async fn a_task_that_is_evicted_again_and_again_rests(database: TestDatabase) {
     service.pass_s(900);
     service.renew().await;
     assert_eq!(task(&service, "spot").await["status"], "running");
+}
+
+async fn a_token_with_an_organization_sees_no_name_of_a_task_of_another(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let admin = token(&service, 1, Role::Admin, None, &[]).await;
+    let mine = token(&service, 2, Role::Place, Some("org-000"), &[]).await;
+    let theirs = token(&service, 3, Role::Place, Some("org-001"), &[]).await;
+    let of_them = |mut body: Value| {
+        body["organization"] = "org-001".into();
+        body
+    };
+    let post = async |token: &str, path: &str, body: Value| asked(&service, token, "post", path, Some(&body)).await;
+    let get = async |token: &str, id: &str| {
+        asked(&service, token, "get", &format!("/v1/tasks/{id}?{OF_POOL}"), None).await.expect(200)
+    };
+    let _ = post(&mine, "/v1/tasks", spot("merger", 8.0, 1, None)).await.expect(200);
+    let secret = of_them(hp("secret", 8.0, 1));
+    for path in ["/v1/tasks/dry-run", "/v1/tasks"] {
+        let answer = post(&theirs, path, secret.clone()).await.expect(200);
+        assert_eq!(answer["status"], "running");
+        assert!(!answer.to_string().contains("merger"), "{path}: {answer}");
+    }
+    let cut = get(&mine, "merger").await["detail"]["cut"].clone();
+    assert_eq!((&cut["code"], &cut["by"]), (&json!("evicted"), &json!("")), "{cut}");
+    assert_eq!(get(&admin, "org-000%2Fmerger").await["detail"]["cut"]["by"], "org-001/secret");
+    assert_eq!(get(&admin, "org-001%2Fsecret").await["detail"]["victims"], json!(["org-000/merger"]));
+    // Its own tasks have the names that it uses.
+    let finish = format!("/v1/tasks/secret/finish?{OF_POOL}");
+    let _ = asked(&service, &theirs, "post", &finish, None).await.expect(200);
+    let _ = post(&theirs, "/v1/tasks", of_them(spot("own", 8.0, 1, None))).await.expect(200);
+    let again = post(&theirs, "/v1/tasks", of_them(hp("again", 8.0, 1))).await.expect(200);
+    assert_eq!(again["detail"]["victims"], json!(["own"]), "{again}");
+    assert_eq!(get(&theirs, "own").await["detail"]["cut"]["by"], "again");
+}
+
+async fn a_waiting_task_is_answered_with_the_reason_of_now_as_the_list_has_it(database: TestDatabase) {
+    let service = placing(&database, 1).await;
+    let _ = submit(&service, &spot("spot", 4.0, 2, None)).await;
+    let _ = submit(&service, &hp("urgent", 8.0, 1)).await;
+    assert_eq!(task(&service, "spot").await["detail"]["waits"]["code"], "rests");
+    service.pass_s(60);
+    service.renew().await;
+    let list = service.get(&format!("/v1/tasks?{OF_POOL}&status=waiting")).await.expect(200);
+    let now = &list["tasks"][0]["detail"]["waits"];
+    assert_ne!(now["code"], "rests", "{list}");
+    let one = task(&service, "spot").await;
+    assert_eq!((&one["detail"]["waits"], &one["detail"]["cut"]["by"]), (now, &json!("urgent")), "{one}");
+    let explained = service.get(&format!("/v1/tasks/spot/explain?{OF_POOL}")).await.expect(200);
+    assert_eq!(&explained["task"]["detail"]["waits"], now, "{explained}");
 }

@@ -13,6 +13,7 @@ on_both_databases![
     a_service_that_follows_offers_nothing_by_a_quota_that_a_change_has_outdated,
     a_service_that_follows_offers_nothing_before_the_one_that_took_over_has_renewed,
     a_service_that_takes_over_a_pool_whose_first_task_came_meanwhile_says_that_it_has_not_renewed,
+    a_promise_that_ends_while_nobody_leads_is_not_renewed_by_the_limits_of_before,
 ];
 
 async fn reserve(service: &TestService, gpus: f64) {
@@ -210,4 +211,15 @@ async fn a_service_that_takes_over_a_pool_whose_first_task_came_meanwhile_says_t
     accept_quotas(&database).await;
     other.renew().await;
     assert!(available(&other).await[0] > 0.0);
+}
+
+async fn a_promise_that_ends_while_nobody_leads_is_not_renewed_by_the_limits_of_before(database: TestDatabase) {
+    let (one, other) = two_with_quotas(&database).await;
+    assert_eq!(submit(&one, &spot("hour", 1.0, 1, Some(1))).await["status"], "running");
+    one.leave().await;
+    other.pass_s(3_700);
+    other.service.renewals.update_leases().await.unwrap();
+    assert_eq!(submit(&other, &spot("next", 1.0, 1, Some(1))).await["status"], "waiting");
+    let run = task(&other, "hour").await["detail"]["run"].clone();
+    assert!(!run.is_null() && run["guarantee"].is_null(), "no quota was renewed that it could be promised by: {run}");
 }

@@ -11,6 +11,7 @@ on_both_databases![
     a_trial_answers_the_probability_and_stores_nothing,
     in_random_histories_no_promise_of_the_engine_reaches_into_a_window,
     where_another_scheduler_places_its_quotas_count_beside_what_was_sold_since_their_renewal,
+    a_pool_that_nobody_has_measured_is_refused_with_the_remedy_and_not_until_later,
 ];
 
 pub(super) fn asked(gpus: f64, from: UnixSeconds, to: UnixSeconds) -> Value {
@@ -249,4 +250,20 @@ async fn check(service: &TestService, windows: &[(UnixSeconds, UnixSeconds, u64)
         is_beside |= sold > 0 && promised > 0;
     }
     is_beside
+}
+
+async fn a_pool_that_nobody_has_measured_is_refused_with_the_remedy_and_not_until_later(database: TestDatabase) {
+    let service = ours(&database).await;
+    let node = json!({ "cluster": "demo", "gpu_model": "H100", "gpus": 8 });
+    let _ = service.put("/v1/nodes/h0", &node).await.expect(200);
+    let begin = now(&service).plus_s(7_200);
+    let mut body = asked(1.0, begin, begin.plus_s(3_600));
+    body["gpu_model"] = "H100".into();
+    let early = service.post("/v1/reservations", &body).await;
+    assert_eq!((early.status, early.headers.contains_key("retry-after")), (503, true), "{early:?}");
+    service.renew().await;
+    let answer = service.post("/v1/reservations", &body).await;
+    assert_eq!((answer.status, answer.headers.contains_key("retry-after")), (409, false), "{answer:?}");
+    assert_eq!(answer.body["code"], "no-quota");
+    assert!(answer.body["detail"].as_str().unwrap().contains("ingest it or report it"), "{answer:?}");
 }

@@ -2788,7 +2788,8 @@ class TaskCut:
     """When, RFC 3339."""
 
     by: str
-    """The HP task, or the node."""
+    """The HP task, the organization of the reservation, or the node. Empty for a token with an organization
+    where another one has evicted it."""
 
     code: CutCodeBody
     """The reason."""
@@ -2808,10 +2809,11 @@ class TaskDetail:
     """Its run, while it runs."""
 
     victims: list[str] | None = None
-    """Tasks that were evicted for it."""
+    """Tasks that were evicted for it; for a token with an organization, its own alone."""
 
     waits: ReasonBody | None = None
-    """The reason for which it waits, as of its last change."""
+    """The reason for which it waits; of its last change, where the service that answers does not lead the
+    cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
