@@ -217,7 +217,7 @@ impl Aggregator<'_> {
             let mut steps = forecast.steps().iter().enumerate();
             for (hours, shares) in offered.iter().zip(&mut all) {
                 for (place, step) in steps.by_ref().take(hours.steps() - passed) {
-                    let gpus = quantile.gpus(step);
+                    let gpus = quantile.gpus(step, forecast.mean_for_bounds_gpus(place));
                     if gpus > largest.0 {
                         largest = (gpus, place);
                     }

@@ -3,43 +3,47 @@
 use crate::gaussian;
 use vocab::{GuaranteeRate, QUANTILE_LEVELS, StepForecast};
 
-/// The last exported quantile below p, and how far p lies beyond it in deviations of a Gaussian.
+/// Exported quantiles at or above this one are those that bounds rest on: medians are lowered where demand fell within the hour.
+const FIRST: usize = 1;
+
+/// Where a rate lies among the exported upper quantiles, in deviations of a Gaussian.
 ///
 /// A model exports quantiles at few levels, and they are not those of its Gaussian: demand that stands still for days and then
-/// jumps has a small deviation and a large 0.95 quantile. Between two of them the quantile is linear in deviations, as that of a Gaussian is; beyond
-/// the outermost it goes on as steeply as there, and no less steeply than the Gaussian. So it never falls with p, is the exported one
-/// at its level, and that of the Gaussian where the exported ones are.
+/// jumps has a small deviation and a large 0.95 quantile. Below the first of them the quantile is the Gaussian's, and no more than that one. Between two of
+/// them it is linear in deviations, as a Gaussian's is. Beyond the last it goes on as steeply as before it, and no less steeply than the Gaussian. So
+/// it never falls with p, is the exported one at its level, and the Gaussian's where the exported ones are.
 pub(super) struct StepQuantile {
-    /// Of the pair of exported quantiles around p, or nearest to it.
-    pair: usize,
-    /// From the first one of the pair to p, in deviations.
-    beyond: f64,
-    /// Between the two.
-    apart: f64,
+    deviations: f64,
+    /// Of the first and the last exported upper quantile.
+    ends: [f64; 2],
+    /// The part of the way from the first to the last; exactly none and the whole at their levels.
+    part: f64,
 }
 
 impl StepQuantile {
     pub(super) fn at(rate: GuaranteeRate) -> Self {
-        let levels = QUANTILE_LEVELS.map(gaussian::quantile);
-        let at = gaussian::quantile(rate.as_f64());
-        let pair = (1..levels.len() - 1).rev().find(|pair| levels[*pair] <= at).unwrap_or(0);
-        // Exactly none at an exported level.
-        let beyond = if (QUANTILE_LEVELS[pair] - rate.as_f64()).abs() < 1e-9 { 0.0 } else { at - levels[pair] };
-        Self { pair, beyond, apart: levels[pair + 1] - levels[pair] }
+        let p = rate.as_f64();
+        let deviations = gaussian::quantile(p);
+        let ends = [FIRST, FIRST + 1].map(|place| gaussian::quantile(QUANTILE_LEVELS[place]));
+        let is_level = |place: usize| (QUANTILE_LEVELS[place] - p).abs() < 1e-9;
+        let part = match (is_level(FIRST), is_level(FIRST + 1)) {
+            (true, _) => 0.0,
+            (_, true) => 1.0,
+            _ => (deviations - ends[0]) / (ends[1] - ends[0]),
+        };
+        Self { deviations, ends, part }
     }
 
-    /// In GPUs, never below zero.
-    pub(super) fn gpus(&self, step: &StepForecast) -> f64 {
-        let [first, second] = [step.quantiles_gpus[self.pair], step.quantiles_gpus[self.pair + 1]];
-        let part = self.beyond / self.apart;
-        let gpus = if (part - 1.0).abs() < 1e-9 {
-            second
-        } else if (0.0..1.0).contains(&part) {
-            first + part * (second - first)
+    /// In GPUs, never below zero. `mean_gpus` is the mean that bounds rest on.
+    pub(super) fn gpus(&self, step: &StepForecast, mean_gpus: f64) -> f64 {
+        let [first, last] = [step.quantiles_gpus[FIRST], step.quantiles_gpus[FIRST + 1]];
+        let gpus = if self.part < 0.0 {
+            (mean_gpus + self.deviations * step.stddev_gpus).min(first)
+        } else if self.part < 1.0 {
+            first + self.part * (last - first)
         } else {
-            let steepest = ((second - first) / self.apart).max(step.stddev_gpus);
-            let end = if part < 0.0 { first } else { second };
-            end + (self.beyond - if part < 0.0 { 0.0 } else { self.apart }) * steepest
+            let steepness = ((last - first) / (self.ends[1] - self.ends[0])).max(step.stddev_gpus);
+            last + if self.part > 1.0 { (self.deviations - self.ends[1]) * steepness } else { 0.0 }
         };
         gpus.max(0.0)
     }
@@ -50,7 +54,7 @@ mod tests {
     use super::*;
 
     fn gpus(step: &StepForecast, p: f64) -> f64 {
-        StepQuantile::at(GuaranteeRate::new(p).unwrap()).gpus(step)
+        StepQuantile::at(GuaranteeRate::new(p).unwrap()).gpus(step, step.mean_gpus)
     }
 
     #[test]
@@ -68,7 +72,7 @@ mod tests {
             [(0.44, [4.6, 6.0, 8.0]), (50.0, [30.0, 30.0, 30.0]), (0.0, [0.0, 0.0, 2.0]), (3.0, [1.0, 1.0, 9.0])]
         {
             let step = StepForecast { mean_gpus: 4.6, stddev_gpus, quantiles_gpus };
-            assert_eq!(QUANTILE_LEVELS.map(|p| gpus(&step, p)), quantiles_gpus);
+            assert_eq!([0.9, 0.95].map(|p| gpus(&step, p)), quantiles_gpus[1..]);
             let all: Vec<f64> = (1..1_000).map(|rate| gpus(&step, f64::from(rate) / 1_000.0)).collect();
             assert!(all.is_sorted(), "{quantiles_gpus:?}");
             assert!(stddev_gpus == 0.0 || all[998] > all[949], "{quantiles_gpus:?}");
