@@ -8,6 +8,7 @@ pub mod held;
 mod order;
 pub mod pace;
 mod share;
+pub mod turns;
 pub mod wanted;
 
 pub use expected::Expected;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tracing::{info, warn};
+use turns::Turns;
 
 /// Why a round ended early.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +121,7 @@ struct Publisher {
     faults: Standing,
     /// Last message of the log on lowered limits.
     lowered: String,
+    turns: Turns,
     /// When a write failed last, where none has succeeded since.
     unwritten: Option<Instant>,
 }
@@ -139,8 +142,9 @@ impl Publisher {
         };
         let heartbeat = Heartbeat::new(config.heartbeat_file.get().unwrap_or(Path::new("")), config.identity());
         let (planner, pace) = (Planner::new(rules), Pace::default());
-        let (faults, lowered) = (Standing::new(), String::new());
-        Self { site, config, shared, offers, lease, planner, pace, heartbeat, faults, lowered, unwritten: None }
+        let (faults, lowered, turns) = (Standing::new(), String::new(), Turns::default());
+        let unwritten = None;
+        Self { site, config, shared, offers, lease, planner, pace, heartbeat, faults, lowered, turns, unwritten }
     }
 
     /// A write may begin: it ends before the lease does.
@@ -225,12 +229,13 @@ impl Publisher {
     }
 
     /// Limits that stand, GPUs that are held, and the limits that follow; none without a view of the cluster.
-    async fn read(&self, offers: &Offers) -> Result<Option<Read>, PublishError> {
+    async fn read(&mut self, offers: &Offers) -> Result<Option<Read>, PublishError> {
         // GPUs that are held are asked for now: jobs may have started since the last look.
         let stands = self.standing().await?;
         let tracked = self.site.tracked().await?;
         let (counting, held) = held_now(&self.site, &self.config).await?;
         let Some(view) = self.shared.view() else { return Ok(None) };
+        self.turns.see(&view);
         let inputs = Inputs {
             config: &self.config,
             counting: &counting,
@@ -239,6 +244,7 @@ impl Publisher {
             offers,
             tracked: &tracked,
             stands: &stands,
+            turns: &self.turns,
             now: self.shared.now(),
         };
         let (wanted, expected) = (inputs.wanted(), inputs.expected());

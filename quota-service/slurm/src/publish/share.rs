@@ -5,8 +5,8 @@
 //! job at all and Q_1 of at least twice Q_4 that is Q_1 − Q_4 for an hour and Q_4 for four.
 //!
 //! A QOS that holds more than its part, since others had nothing to run, is limited to its part: what ends there is not replaced, and
-//! goes to those that wait. A job that is larger than the part of its QOS gets the room for it, that of the QOS which holds least first, then the one that
-//! waits longest: else two such jobs would wait for each other for ever.
+//! goes to those that wait. A job that is larger than the part of its QOS gets the room for it, that of the QOS in which nothing has begun for
+//! longest first: else two such jobs would wait for each other for ever.
 
 use vocab::UnixSeconds;
 
@@ -21,6 +21,8 @@ pub struct Part {
     pub waiting: u64,
     /// The job that its limit has held back longest: since when, and its GPUs.
     pub first: Option<(UnixSeconds, u64)>,
+    /// When one of its jobs began last, if any did.
+    pub began: Option<UnixSeconds>,
 }
 
 /// The share of each part. With what is held beyond it, all of them are within the quotas, as far as these have not fallen.
@@ -48,16 +50,16 @@ fn fair(parts: &[Part]) -> Vec<u64> {
     let wanted: Vec<u64> = parts.iter().map(|part| part.inside.saturating_add(part.waiting)).collect();
     let mut fair = vec![0; parts.len()];
     in_turns(parts, &mut fair, &wanted);
-    let mut first: Vec<(u64, UnixSeconds, usize, u64)> = Vec::new();
+    let mut first: Vec<(Option<UnixSeconds>, UnixSeconds, usize, u64)> = Vec::new();
     for (at, part) in parts.iter().enumerate().filter(|(at, part)| part.inside < fair[*at]) {
-        first.extend(part.first.map(|(since, gpus)| (part.inside, since, at, part.inside.saturating_add(gpus))));
+        first.extend(part.first.map(|(since, gpus)| (part.began, since, at, part.inside.saturating_add(gpus))));
     }
     first.sort_unstable();
     if first.iter().all(|(_, _, at, needed)| *needed <= fair[*at]) {
         return fair;
     }
     let mut whole = vec![0; parts.len()];
-    // By age alone a long queue of small jobs would go before a large one; by what is held alone nothing would end a tie.
+    // By age alone a long queue of small jobs would always go before a large one.
     for (_, _, at, needed) in first {
         if needed <= left(parts, &whole, at) {
             whole[at] = needed;
@@ -107,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn part(quota: u64, inside: u64, waiting: u64) -> Part {
-        Part { quota, inside, waiting, first: None }
+        Part { quota, inside, waiting, ..Part::default() }
     }
 
     /// A part whose first job has so many GPUs and waits since then.
@@ -149,17 +151,20 @@ mod tests {
 
     #[test]
     fn jobs_larger_than_the_parts_of_their_qos_begin_one_after_the_other() {
+        let began = |part: Part, at: i64| Part { began: Some(UnixSeconds::new(at)), ..part };
         let (earlier, later) = (first(part(12, 0, 8), 100, 8), first(part(12, 0, 8), 200, 8));
         assert_eq!((shares(&[earlier, later]), shares(&[later, earlier])), (vec![8, 4], vec![4, 8]));
         // It runs, and its end makes room for the other one.
         assert_eq!(shares(&[part(12, 8, 0), later]), [4, 4]);
         assert_eq!(shares(&[part(12, 0, 0), later]), [2, 10]);
-        // Small jobs of a long queue have had their part; what ends there makes room.
-        assert_eq!(shares(&[first(part(12, 0, 8), 100, 8), first(part(12, 12, 90), 50, 1)]), [0, 4]);
-        assert_eq!(shares(&[first(part(12, 0, 8), 100, 8), first(part(12, 4, 90), 50, 1)]), [8, 4]);
-        // Neither holds anything: the job that waits longer goes first, and then the other QOS holds less.
-        assert_eq!(shares(&[first(part(12, 0, 24), 100, 12), first(part(12, 0, 90), 50, 1)]), [6, 6]);
-        assert_eq!(shares(&[first(part(12, 0, 24), 100, 12), first(part(12, 6, 90), 60, 1)]), [6, 0]);
+        // Each QOS has its turn after the other, whichever job waits longer.
+        assert_eq!(shares(&[began(earlier, 500), began(later, 400)]), [4, 8]);
+        assert_eq!(shares(&[began(earlier, 500), later]), [4, 8], "nothing of it ever began");
+        // So has a large job beside a long queue of small ones: what ends there makes room.
+        let (large, small) = (first(part(12, 0, 24), 100, 12), |inside| first(part(12, inside, 90), 50, 1));
+        assert_eq!(shares(&[large, began(small(12), 900)]), [0, 0]);
+        assert_eq!(shares(&[large, began(small(3), 900)]), [9, 0]);
+        assert_eq!(shares(&[began(large, 950), began(small(0), 900)]), [6, 6], "it has had its turn");
         // One that fits no quota takes nothing from others.
         assert_eq!(shares(&[first(part(12, 0, 40), 100, 40), part(12, 0, 90)]), [6, 6]);
     }

@@ -8,6 +8,7 @@ mod tests;
 
 use super::held::{self, Counting};
 use super::share::{Part, shares};
+use super::turns::Turns;
 use crate::config::{Config, Nesting};
 use crate::limits::{ALL_GPUS, ByName, Tres, tres_of};
 use crate::view::View;
@@ -44,6 +45,8 @@ pub struct Inputs<'a> {
     pub tracked: &'a BTreeSet<String>,
     /// Limits that stand. One of a model whose quota is no longer fresh is not raised.
     pub stands: &'a ByName,
+    /// When jobs of each QOS began last.
+    pub turns: &'a Turns,
     /// Now.
     pub now: UnixSeconds,
 }
@@ -138,6 +141,7 @@ impl Inputs<'_> {
             inside: self.inside(name, model, *hours),
             waiting: waiting(name),
             first: first(name),
+            began: self.turns.last(model, name),
         };
         shares(&promised.iter().map(part).collect::<Vec<_>>())
     }

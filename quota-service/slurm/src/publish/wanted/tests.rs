@@ -93,6 +93,7 @@ impl Case {
             offers: &self.offers,
             tracked: &tracked,
             stands: &self.stands,
+            turns: &Turns::default(),
             now: UnixSeconds::new(NOW),
         })
     }
@@ -221,6 +222,7 @@ fn untyped_jobs_are_under_the_limit_of_all_gpus() {
         offers: &case.offers,
         tracked: &tracked,
         stands: &case.stands,
+        turns: &Turns::default(),
         now: UnixSeconds::new(NOW),
     };
     assert_eq!(inputs.wanted().limits["spot1h"], [(ALL_GPUS.to_owned(), 12)].into());
