@@ -42,6 +42,7 @@ impl Caller {
 
     /// A caller whose token has an organization.
     #[cfg(test)]
+    #[must_use]
     pub fn of_organization(name: &str) -> Self {
         Self { organization: Organization::parse(name).ok(), ..Self::anyone() }
     }

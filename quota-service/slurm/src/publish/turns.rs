@@ -1,4 +1,4 @@
-//! Whose turn it is: when jobs of each QOS began last.
+//! The turns of QOS: when jobs of each began last.
 
 use crate::view::View;
 use std::collections::BTreeMap;
