@@ -131,11 +131,16 @@ async fn lists_of_jobs_that_do_not_fit_are_refused(database: TestDatabase) {
             3,
             "where the usage of cluster demo ends: check --epoch",
         ),
+        (&["--jobs", &jobs, "--epoch", "2023-03-01T00:00:00Z"], 3, "no HP job in the eight weeks before"),
     ] {
         let ran = train(&database.url, more);
         assert!(ran.code == code && ran.stderr.contains(why), "{} {}", ran.code, ran.stderr);
     }
-    let of_philly = train(&database.url, &["--jobs", &philly, "--epoch", EPOCH, "--json"]).json();
+    let of_philly = train(&database.url, &["--jobs", &philly, "--epoch", EPOCH, "--json"]).ok();
+    assert!(of_philly.stderr.contains("bounds with jobs are not scored"), "{}", of_philly.stderr);
+    let of_philly = of_philly.json();
+    let scored = &of_philly[0]["scores"]["served_with_jobs"];
+    assert!(scored.as_array().is_none_or(Vec::is_empty), "one job is not all of the usage: {scored}");
     assert_eq!(of_philly[0]["jobs"], 1, "the one GPU model of the cluster is that of its jobs");
     let unplayed = ["backtest", "--horizon", "4h", "--out", "-", "--jobs", &jobs, "--epoch", EPOCH];
     let ran = program("train", &[&unplayed[..], &window].concat());

@@ -61,12 +61,6 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         let lacking = format!("before {end}, where the usage of cluster {cluster} ends: check --epoch");
         return Err(TrainingError::NoJobs { lacking });
     }
-    if past(&known, end).is_empty() {
-        let (end, cluster) = (panel.end(), panel.cluster());
-        let lacking =
-            format!("in the eight weeks before {end}, where the usage of cluster {cluster} ends: check --epoch");
-        return Err(TrainingError::NoJobs { lacking });
-    }
     if left_out > 0 {
         print_notice(format_args!(
             "note: of --jobs {} left out, without a duration or GPUs, or of a GPU model without usage",
@@ -74,6 +68,21 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
         ));
     }
     known.values_mut().for_each(PoolJobs::sort);
+    Ok(known)
+}
+
+/// As [`read`], for a run: jobs that it would keep none of teach it nothing.
+///
+/// # Errors
+/// As [`read`], and no job lies in the weeks of which a run keeps some.
+pub fn read_for_run(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingError> {
+    let known = read(lists, panel)?;
+    if !known.is_empty() && past(&known, panel.end().instant()).is_empty() {
+        let (end, cluster) = (panel.end(), panel.cluster());
+        let lacking =
+            format!("in the eight weeks before {end}, where the usage of cluster {cluster} ends: check --epoch");
+        return Err(TrainingError::NoJobs { lacking });
+    }
     Ok(known)
 }
 

@@ -155,7 +155,7 @@ pub async fn train_cluster(
     let started = Instant::now();
     let lesson = Lesson { spec, settings, calibration: Switch::Auto, split, rate };
     let capacities = store.capacities(&cluster.name).await?;
-    let jobs = jobs::read(&what.jobs, &lessons.panel)?;
+    let jobs = jobs::read_for_run(&what.jobs, &lessons.panel)?;
     let served = Served { capacities: &capacities, jobs: jobs::whole(&jobs, &lessons.panel, split.validation) };
     let (mut trained, stored) = learn_served(&lessons, &lenders, cluster, &lesson, served)?;
     trained.jobs = jobs::past(&jobs, trained.data.to.instant());

@@ -20,16 +20,14 @@ pub fn body(fault: &str) -> String {
 
 /// The fault of a text that is no JSON, or has a field twice.
 fn text_fault(fault: &str) -> String {
-    if let Some(rest) = fault.strip_prefix("duplicate field ") {
-        let (field, place) = rest.split_once(" at ").map_or((rest, ""), |(field, place)| (field, place));
+    let parts = |prefix: &str| fault.strip_prefix(prefix).and_then(|rest| rest.split_once(" at "));
+    if let Some((field, place)) = parts("duplicate field ") {
         return format!("{field} is there twice, again at {place}: leave one of them");
     }
-    let Some(place) = fault.strip_prefix("EOF while parsing ").and_then(|rest| rest.split_once(" at ")) else {
-        return fault.to_owned();
-    };
-    match place.1 {
-        "line 1 column 0" => "the body is empty: write it in JSON".to_owned(),
-        place => format!("the JSON ends at {place} before it is whole: send all of it"),
+    match parts("EOF while parsing ") {
+        Some((_, "line 1 column 0")) => "the body is empty: write it in JSON".to_owned(),
+        Some((_, place)) => format!("the JSON ends at {place} before it is whole: send all of it"),
+        None => fault.to_owned(),
     }
 }
 

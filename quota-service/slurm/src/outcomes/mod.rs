@@ -88,7 +88,7 @@ fn ended(
                 _ if sightings.had_notice(run) => OutcomeKind::Broken,
                 _ if !sightings.is_since(ended) => return Some((None, hours, ended)),
                 State::NodeFail => OutcomeKind::NodeFailure,
-                // It says nothing of what became of the run.
+                // Such a record does not say how the run ended.
                 State::Completed if is_repaired(job, ended) => OutcomeKind::Drain,
                 // It came to its own end, or to that of its time limit.
                 State::Completed | State::Failed | State::Timeout => OutcomeKind::Kept,

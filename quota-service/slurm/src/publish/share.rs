@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_in_a_qos_that_has_more_than_its_part_goes_to_the_others() {
+    fn a_qos_beyond_its_part_leaves_the_gpus_of_ended_jobs_to_the_others() {
         // A queue for four hours held all before a job of two GPUs came.
         assert_eq!(shares(&[part(21, 0, 2), part(21, 20, 100)]), [1, 19]);
         assert_eq!(shares(&[part(21, 0, 2), part(21, 19, 100)]), [2, 19]);
