@@ -1,7 +1,6 @@
 //! Answer of a `doctor` command: checks in order, as lines or as JSON.
 
-use crate::Entry;
-use crate::{colours_on_stdout, print_json, print_text};
+use crate::{Config, ConfigError, Entry, Exit, Failure, Settings, colours_on_stdout, print_json, print_text};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -148,6 +147,34 @@ impl Report {
         };
         let lines: String = self.checks.iter().map(line).collect();
         format!("{lines}{} ok, {} warn, {} fail\n", self.ok, self.warn, self.fail)
+    }
+}
+
+/// Runs the checks of `program`'s doctor, and prints the report. `examine` answers it, with the exit code where a check fails.
+///
+/// # Errors
+/// 4 where the settings are invalid, the exit code of `examine` where a check fails, or where one warns and `strict` is set.
+pub async fn doctor<C: Config>(
+    program: &str,
+    settings: Result<Settings<C>, ConfigError>,
+    (strict, json): (bool, bool),
+    examine: impl AsyncFnOnce(&C, &[Entry]) -> (Report, Exit),
+) -> Result<(), Failure> {
+    let known = settings.and_then(|settings| {
+        let entries = settings.entries().to_vec();
+        settings.values().map(|config| (config, entries))
+    });
+    let (report, exit) = match known {
+        Ok((config, entries)) => examine(&config, &entries).await,
+        Err(fault) => {
+            let fix = format!("correct it; {program} config show --origin prints the origin of each setting");
+            (Report::of(vec![Check::fail("settings", fault, fix)]), Exit::ConfigInvalid)
+        }
+    };
+    report.print(json);
+    match report.verdict(strict) {
+        None => Ok(()),
+        Some(why) => Err(Failure::new(exit, why)),
     }
 }
 

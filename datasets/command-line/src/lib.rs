@@ -12,7 +12,7 @@ mod shell;
 mod value;
 
 pub use config::{BadValue, Config, ConfigError, Entry, Places, Settings, closest, read_toml, unread};
-pub use doctor::{Check, Report, Status, ago, span};
+pub use doctor::{Check, Report, Status, ago, doctor, span};
 pub use exit::{Exit, Failure, finish};
 pub use file::{OutputFile, is_stdout};
 pub use help::{completions, parse};

@@ -36,22 +36,8 @@ pub async fn run(
     flags: &DoctorFlags,
     json: bool,
 ) -> Result<(), Failure> {
-    let known = settings.and_then(|settings| {
-        let entries = settings.entries().to_vec();
-        settings.values().map(|config| (config, entries))
-    });
-    let (report, exit) = match known {
-        Ok((config, entries)) => examine(&config, &entries, flags.deep).await,
-        Err(fault) => {
-            let fix = "correct it; quota-service config show --origin prints the origin of each setting";
-            (Report::of(vec![Check::fail("settings", fault, fix)]), Exit::ConfigInvalid)
-        }
-    };
-    report.print(json);
-    match report.verdict(flags.strict) {
-        None => Ok(()),
-        Some(why) => Err(Failure::new(exit, why)),
-    }
+    let examined = async |config: &Config, entries: &[Entry]| examine(config, entries, flags.deep).await;
+    command_line::doctor("quota-service", settings, (flags.strict, json), examined).await
 }
 
 /// Every check, and how the program ends where one fails.

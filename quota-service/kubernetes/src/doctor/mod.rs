@@ -33,22 +33,8 @@ pub async fn run(
     flags: DoctorFlags,
     json: bool,
 ) -> Result<(), Failure> {
-    let known = settings.and_then(|settings| {
-        let entries = settings.entries().to_vec();
-        settings.values().map(|config| (config, entries))
-    });
-    let (report, exit) = match known {
-        Ok((config, entries)) => (Report::of(examine(&config, &entries).await), Exit::Failure),
-        Err(fault) => {
-            let fix = "correct it; headroom-kubernetes config show --origin prints the origin of each setting";
-            (Report::of(vec![Check::fail("settings", fault, fix)]), Exit::ConfigInvalid)
-        }
-    };
-    report.print(json);
-    match report.verdict(flags.strict) {
-        None => Ok(()),
-        Some(why) => Err(Failure::new(exit, why)),
-    }
+    let examined = async |config: &Config, entries: &[Entry]| (Report::of(examine(config, entries).await), Exit::Failure);
+    command_line::doctor("headroom-kubernetes", settings, (flags.strict, json), examined).await
 }
 
 /// Every check, in order.
