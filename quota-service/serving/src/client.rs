@@ -1,5 +1,6 @@
 //! One request over one connection of its own, which is closed after it.
 
+use crate::tls::is_of_certificate;
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -8,6 +9,27 @@ use tokio::task::JoinHandle;
 
 /// Bytes that are read of an answer whose status alone matters: enough for the code that some receivers write beside it.
 const GLANCED_BYTES: usize = 4 * 1024;
+
+/// Why another service gave no answer.
+#[derive(Debug)]
+pub struct NoAnswer {
+    /// The reason, in words.
+    pub why: String,
+    /// Whether it is there, and its certificate is not trusted.
+    pub is_of_certificate: bool,
+}
+
+impl From<String> for NoAnswer {
+    fn from(why: String) -> Self {
+        Self { why, is_of_certificate: false }
+    }
+}
+
+impl From<std::io::Error> for NoAnswer {
+    fn from(fault: std::io::Error) -> Self {
+        Self { is_of_certificate: is_of_certificate(&fault), why: fault.to_string() }
+    }
+}
 
 /// The connection of a request; dropped, it is closed.
 struct Driven(JoinHandle<hyper::Result<()>>);

@@ -1,6 +1,8 @@
 //! TLS 1.3 of the service, and of its requests to other services. Certificates are read again when their files change, so
 //! that they can be renewed without a restart.
 
+mod trust;
+
 use crate::standing::Standing;
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
@@ -10,13 +12,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{Error, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use trust::SameOrSigned;
 
 /// Between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -87,7 +91,8 @@ impl Tls {
     /// The handshake with another service.
     ///
     /// # Errors
-    /// It shows no certificate of this name that the authority of the clients has signed.
+    /// It shows neither the certificate of this service nor one of its name that is signed by the authority of the clients, or by a
+    /// certificate behind that of this service.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> std::io::Result<client::TlsStream<TcpStream>> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
@@ -122,29 +127,37 @@ impl Bytes {
     fn make(&self, files: &Files) -> Result<Made, String> {
         let of = |path: &PathBuf, why: String| format!("{}: {why}", path.display());
         let chain = certificates(&self.certificate).map_err(|why| of(&files.certificate, why))?;
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|fault| of(&files.key, format!("{fault:?}")))?;
-        // Without an authority of its own the service trusts other services that show its own certificate.
-        let (trusted, from) = match (&self.client_ca, &files.client_ca) {
-            (Some(bytes), Some(path)) => (bytes, path),
-            _ => (&self.certificate, &files.certificate),
+        let key = private_key(&self.key).map_err(|why| of(&files.key, why))?;
+        let (provider, path) = (Arc::new(ring::default_provider()), &files.certificate);
+        let wrong = |fault: tokio_rustls::rustls::Error| match fault {
+            tokio_rustls::rustls::Error::InconsistentKeys(_) => {
+                of(&files.key, format!("it is not the key of the first certificate in {}", path.display()))
+            }
+            fault => of(&files.key, fault.to_string()),
         };
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(trusted).map_err(|why| of(from, why))? {
-            roots.add(certificate).map_err(|fault| of(from, fault.to_string()))?;
+        let mut services = RootCertStore::empty();
+        for certificate in chain.iter().cloned() {
+            services.add(certificate).map_err(|fault| of(path, fault.to_string()))?;
         }
-        let (provider, roots) = (Arc::new(ring::default_provider()), Arc::new(roots));
-        let wrong = |fault: tokio_rustls::rustls::Error| of(&files.key, fault.to_string());
         let server = ServerConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13]);
         let server = server.map_err(wrong)?;
-        let server = if self.client_ca.is_some() {
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone()).build();
-            server.with_client_cert_verifier(verifier.map_err(|fault| of(from, fault.to_string()))?)
+        let server = if let (Some(bytes), Some(path)) = (&self.client_ca, &files.client_ca) {
+            let mut clients = RootCertStore::empty();
+            for certificate in certificates(bytes).map_err(|why| of(path, why))? {
+                clients.add(certificate.clone()).map_err(|fault| of(path, fault.to_string()))?;
+                services.add(certificate).map_err(|fault| of(path, fault.to_string()))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(clients), provider.clone()).build();
+            server.with_client_cert_verifier(verifier.map_err(|fault| of(path, fault.to_string()))?)
         } else {
             server.with_no_client_auth()
         };
         let mut server = server.with_single_cert(chain.clone(), key.clone_key()).map_err(wrong)?;
         server.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let client = client_config(provider, roots).map_err(wrong)?;
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(services), provider.clone()).build();
+        let signed = signed.map_err(|fault| of(path, fault.to_string()))?;
+        let verifier = SameOrSigned { own: chain[0].clone(), signed };
+        let client = client_config(provider, Arc::new(verifier)).map_err(wrong)?;
         let client = client.with_client_auth_cert(chain, key).map_err(wrong)?;
         Ok(Made { server: Arc::new(server), client: Arc::new(client) })
     }
@@ -154,16 +167,36 @@ type Trusting = tokio_rustls::rustls::ConfigBuilder<ClientConfig, tokio_rustls::
 
 fn client_config(
     provider: Arc<CryptoProvider>,
-    roots: Arc<RootCertStore>,
+    verifier: Arc<SameOrSigned>,
 ) -> Result<Trusting, tokio_rustls::rustls::Error> {
     let client = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
-    Ok(client.with_root_certificates(roots))
+    Ok(client.dangerous().with_custom_certificate_verifier(verifier))
+}
+
+fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(pem).map_err(|fault| match fault {
+        Error::NoItemsFound => {
+            "no private key (PEM), or one with a password: write it without (openssl pkey -in FILE)".to_owned()
+        }
+        fault => fault.to_string(),
+    })
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let all = all.map_err(|fault| format!("{fault:?}"))?;
+    let all = all.map_err(|fault| fault.to_string())?;
     if all.is_empty() { Err("no certificate (PEM)".to_owned()) } else { Ok(all) }
+}
+
+/// Remedy for a certificate of another service that is not trusted.
+pub const TRUST: &str =
+    "give all services the same tls_certificate_file, or put the certificate of its issuer behind the one in it";
+
+/// Whether a fault of a connection is one of the certificate that the other side showed: no later try changes that.
+#[must_use]
+pub fn is_of_certificate(fault: &std::io::Error) -> bool {
+    let inner = fault.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(tokio_rustls::rustls::Error::InvalidCertificate(_)))
 }
 
 /// Reads the files again when they change, and at each `reload`. Never returns.

@@ -7,8 +7,8 @@ use http_body_util::Full;
 use hyper::{Request, header};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use serving::client;
-use serving::tls::Tls;
+use serving::client::{self, NoAnswer};
+use serving::tls::{TRUST, Tls};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -41,9 +41,16 @@ pub async fn check(config: &Config) -> Check {
 async fn taken(config: &Config, address: SocketAddr) -> Check {
     let tls = config.tls().ok().flatten();
     let asked = tokio::time::timeout(ANSWERS_WITHIN, version(address, tls.as_ref())).await;
-    match asked.unwrap_or_else(|_| Err("no answer".to_owned())) {
+    match asked.unwrap_or_else(|_| Err("no answer".to_owned().into())) {
         Ok(version) => Check::ok("listen", format!("{address}: Headroom {version} answers there")),
-        Err(why) => {
+        Err(NoAnswer { why, is_of_certificate: true }) => {
+            let by = holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
+            let found =
+                format!("{address} is taken by {by}, which shows a certificate that is not trusted here: {why}");
+            let fix = format!("if it is a Headroom service, {TRUST}; if not, end it, or set listen to another port");
+            Check::warn("listen", found, fix)
+        }
+        Err(NoAnswer { why, .. }) => {
             let by = holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
             let fix = format!("end it, or set listen to another port; ss -ltnp 'sport = :{}'", address.port());
             Check::fail("listen", format!("{address} is taken by {by}, which is not a Headroom service: {why}"), fix)
@@ -52,35 +59,39 @@ async fn taken(config: &Config, address: SocketAddr) -> Check {
 }
 
 /// The version of the service that answers at an address.
-async fn version(address: SocketAddr, tls: Option<&Tls>) -> Result<String, String> {
+async fn version(address: SocketAddr, tls: Option<&Tls>) -> Result<String, NoAnswer> {
     let health = get(address, tls, "/healthz").await?;
     if health.as_ref() != b"ok\n" {
-        return Err("/healthz has another answer".to_owned());
+        return Err("/healthz has another answer".to_owned().into());
     }
     let document = get(address, tls, "/openapi.json").await?;
     let document: Value = serde_json::from_slice(&document).map_err(|fault| format!("/openapi.json: {fault}"))?;
     let named = (document["info"]["title"].as_str(), document["info"]["version"].as_str());
     match named {
         (Some("Headroom"), Some(version)) => Ok(version.to_owned()),
-        _ => Err("/openapi.json belongs to another program".to_owned()),
+        _ => Err("/openapi.json belongs to another program".to_owned().into()),
     }
 }
 
-async fn get(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Bytes, String> {
+async fn get(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Bytes, NoAnswer> {
     let request = Request::get(path)
         .header(header::HOST, address.to_string())
         .header(header::CONNECTION, "close")
         .body(Full::default())
         .map_err(|fault| fault.to_string())?;
-    let stream = TcpStream::connect(reached(address)).await.map_err(|fault| fault.to_string())?;
+    let stream = TcpStream::connect(reached(address)).await?;
     let answer = match tls {
         None => client::exchange(TokioIo::new(stream), request, ANSWER_BYTES).await?,
         Some(tls) => {
-            let secure = tls.connect("localhost", stream).await.map_err(|fault| fault.to_string())?;
+            let secure = tls.connect("localhost", stream).await?;
             client::exchange(TokioIo::new(secure), request, ANSWER_BYTES).await?
         }
     };
-    if answer.status().is_success() { Ok(answer.into_body()) } else { Err(format!("{path}: {}", answer.status())) }
+    if answer.status().is_success() {
+        Ok(answer.into_body())
+    } else {
+        Err(format!("{path}: {}", answer.status()).into())
+    }
 }
 
 /// Address that reaches a listener on all addresses from this machine.

@@ -12,7 +12,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
-use serving::client;
+use serving::client::{self, NoAnswer};
+use serving::tls::TRUST;
+use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use wire::Problem;
@@ -44,21 +46,28 @@ pub async fn answered(core: &Core, request: Request, next: Next) -> Response {
     let Some(Elsewhere(address)) = response.extensions().get::<Elsewhere>() else { return response };
     match ask(core, address, again, bytes).await {
         Ok(theirs) => theirs,
-        Err(why) => {
-            tracing::info!(%address, %why, "the leader cannot be reached");
-            let patience = core.config.lease_s;
-            let detail = format!(
-                "the leader at {address} does not answer ({why}); another service takes over within {patience} s: try again"
-            );
+        Err(fault) => {
+            let (why, patience) = (&fault.why, core.config.lease_s);
+            let detail = if fault.is_of_certificate {
+                tracing::warn!(%address, %why, "the certificate of the leader is not trusted: {TRUST}");
+                format!(
+                    "the leader at {address} shows a certificate that this service does not trust ({why}): {TRUST}; until then ask the leader"
+                )
+            } else {
+                tracing::info!(%address, %why, "the leader cannot be reached");
+                format!(
+                    "the leader at {address} does not answer ({why}); another service takes over within {patience} s: try again"
+                )
+            };
             let problem = ApiError::plain(503, "not-the-writer", "The leader does not answer", detail);
             ApiError::Problem(Box::new(Problem { retry_after_s: Some(1), ..problem })).into_response()
         }
     }
 }
 
-async fn ask(core: &Core, address: &str, parts: Parts, body: Bytes) -> Result<Response, String> {
+async fn ask(core: &Core, address: &str, parts: Parts, body: Bytes) -> Result<Response, NoAnswer> {
     let target: Uri = address.parse().map_err(|fault| format!("{fault}"))?;
-    let authority = target.authority().ok_or("the address has no host")?;
+    let authority = target.authority().ok_or_else(|| "the address has no host".to_owned())?;
     let is_secure = target.scheme_str() == Some("https");
     let port = authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
     let connected = tokio::time::timeout(CONNECTS_WITHIN, async {
@@ -69,12 +78,12 @@ async fn ask(core: &Core, address: &str, parts: Parts, body: Bytes) -> Result<Re
             None => Ok(Either::Right(TokioIo::new(stream))),
         }
     });
-    let io = connected.await.map_err(|_| "no answer".to_owned())?.map_err(|fault: std::io::Error| fault.to_string())?;
-    let request = request(authority.as_str(), parts, body)?;
-    match io {
-        Either::Left(secure) => send(secure, request).await,
-        Either::Right(plain) => send(plain, request).await,
-    }
+    let connected: io::Result<_> = connected.await.map_err(|_| "no answer".to_owned())?;
+    let (io, request) = (connected?, request(authority.as_str(), parts, body)?);
+    Ok(match io {
+        Either::Left(secure) => send(secure, request).await?,
+        Either::Right(plain) => send(plain, request).await?,
+    })
 }
 
 enum Either<L, R> {
