@@ -2,11 +2,13 @@
 
 use crate::error::ClientError;
 use crate::pauses::Pauses;
-use crate::tls::trusting;
+use crate::tls::{Wrong, trusting, wrong};
 use crate::url::ServiceUrl;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT,
+};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pooled;
@@ -230,7 +232,28 @@ impl Client {
     /// The head of an answer; its body follows.
     async fn open(&self, asked: &Asked<'_>) -> Result<Response<Incoming>, ClientError> {
         let request = self.request(asked)?;
-        self.pooled.request(request).await.map_err(|fault| self.away(asked.path, chain(&fault)))
+        self.pooled.request(request).await.map_err(|fault| self.unanswered(asked.path, &fault))
+    }
+
+    /// A request without an answer. Where the URL or a setting is wrong, no later try changes that.
+    fn unanswered(&self, path: &str, fault: &(dyn std::error::Error + 'static)) -> ClientError {
+        let why = chain(fault);
+        let speaks = |detail: &str| self.foreign(path, format!("{detail} ({why})"));
+        match wrong(fault) {
+            Some(Wrong::Untrusted) => ClientError::Settings {
+                setting: self.options.named("ca_file"),
+                detail: format!(
+                    "the certificate of {} is not trusted: name the file (PEM) of the authority that signed it ({why})",
+                    self.options.url
+                ),
+            },
+            Some(Wrong::Certificate) => speaks("its certificate is one of another name or time"),
+            Some(Wrong::NoTls) => speaks("it speaks no TLS, as a URL with http:// would have it"),
+            None if is_no_http(fault) => {
+                speaks("it speaks no HTTP there, perhaps TLS, as a URL with https:// would have it")
+            }
+            None => self.away(path, why),
+        }
     }
 
     async fn whole(&self, path: &str, response: Response<Incoming>) -> Result<Answer, ClientError> {
@@ -241,6 +264,10 @@ impl Client {
     }
 
     fn refusal(&self, path: &str, answer: &Answer) -> ClientError {
+        if answer.status.is_redirection() {
+            let to = answer.header(&LOCATION).unwrap_or_else(|| "nowhere".to_owned());
+            return self.foreign(path, format!("{} leads to {to}", answer.status));
+        }
         let after = answer.header(&RETRY_AFTER).and_then(|text| named_pause(&text));
         ClientError::refused(self.at(path), answer.status, after, &answer.body)
     }
@@ -279,6 +306,12 @@ impl Client {
     pub(crate) fn foreign(&self, path: &str, detail: String) -> ClientError {
         ClientError::Foreign { url: self.at(path), detail }
     }
+}
+
+/// Whether the other side has answered, and not as HTTP is written.
+fn is_no_http(fault: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(fault), |cause| cause.source());
+    causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
 }
 
 /// The pause that a header names in seconds, as long as a number holds.

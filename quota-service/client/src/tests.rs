@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::version::TLS13;
 
 /// Answers each connection with the next response, then closes it. Returns its URL and the requests that it has received.
 async fn answering(responses: Vec<String>) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -257,4 +260,59 @@ async fn an_id_of_dots_or_of_nothing_is_sent_by_no_call() {
         ];
         assert!(faults.iter().all(|fault| *fault == ClientError::NoId { id: id.to_owned() }), "{faults:?}");
     }
+}
+
+/// Accepts one connection, by TLS where there is one, and writes these bytes.
+async fn writing(bytes: &'static [u8], tls: Option<Arc<ServerConfig>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        if let Some(tls) = tls {
+            let _ = tokio_rustls::TlsAcceptor::from(tls).accept(connection).await;
+            return;
+        }
+        let mut begin = [0; 16];
+        let _ = connection.read(&mut begin).await;
+        let _ = connection.write_all(bytes).await;
+        let _ = connection.shutdown().await;
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_connection_that_no_later_try_brings_about_is_named_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = || {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (params.self_signed(&key).unwrap(), key)
+    };
+    let (certificate, key) = made();
+    let ca_file = folder.path().join("ca.pem");
+    std::fs::write(&ca_file, made().0.pem()).unwrap();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let server = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let server = server.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    let asked = async |url: String| {
+        let options = Options {
+            url: url.parse().unwrap(),
+            ca_file: Some(ca_file.clone()),
+            setting_prefix: "api_",
+            patience: Duration::from_mins(1),
+            ..Options::default()
+        };
+        Client::new(options).unwrap().get::<serde_json::Value>("/v1/pools").await.unwrap_err()
+    };
+    let untrusted = asked(format!("https://localhost:{}", writing(b"", Some(Arc::new(server))).await)).await;
+    assert!(matches!(&untrusted, ClientError::Settings { setting, .. } if setting == "api_ca_file"), "{untrusted}");
+    let plain = asked(format!("https://localhost:{}", writing(b"HTTP/1.1 400 Bad Request\r\n\r\n", None).await)).await;
+    assert!(matches!(&plain, ClientError::Foreign { detail, .. } if detail.contains("http://")), "{plain}");
+    // An alert of TLS.
+    let secure = asked(format!("http://localhost:{}", writing(b"\x15\x03\x03\x00\x02\x02\x46", None).await)).await;
+    assert!(matches!(&secure, ClientError::Foreign { detail, .. } if detail.contains("https://")), "{secure}");
+    let moved = response("307 Temporary Redirect", "location: https://elsewhere.test/\r\n", "");
+    let moved = asked(answering(vec![moved]).await.0).await;
+    assert!(moved.to_string().contains("leads to https://elsewhere.test/"), "{moved}");
 }

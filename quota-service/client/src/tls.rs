@@ -1,12 +1,15 @@
 //! Trust in the service's certificate. TLS 1.3 alone, as the service offers it.
 
+use std::error::Error;
+use std::io;
+use std::iter::successors;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 /// TLS of a client that trusts the authorities of a file (PEM), or, without one and where it `is_secure`, those of the machine.
 ///
@@ -16,9 +19,9 @@ pub fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig,
     let mut roots = RootCertStore::empty();
     if let Some(path) = ca_file {
         let ca_file = path.display();
-        let read = CertificateDer::pem_file_iter(path).map_err(|fault| format!("{ca_file}: {fault:?}"))?;
+        let read = CertificateDer::pem_file_iter(path).map_err(|fault| format!("{ca_file}: {fault}"))?;
         for certificate in read {
-            let certificate = certificate.map_err(|fault| format!("{ca_file}: {fault:?}"))?;
+            let certificate = certificate.map_err(|fault| format!("{ca_file}: {fault}"))?;
             roots.add(certificate).map_err(|fault| format!("{ca_file}: {fault}"))?;
         }
         if roots.is_empty() {
@@ -36,6 +39,44 @@ pub fn trusting(ca_file: Option<&Path>, is_secure: bool) -> Result<ClientConfig,
     let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let client = client.with_protocol_versions(&[&TLS13]).map_err(|fault| fault.to_string())?;
     Ok(client.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A connection that no later try brings about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// No authority that is trusted has signed the certificate.
+    Untrusted,
+    /// The certificate is one of another name or time.
+    Certificate,
+    /// The other side speaks no TLS.
+    NoTls,
+}
+
+/// What is wrong with a connection, by its fault; `None` where it may come about later.
+pub fn wrong(fault: &(dyn Error + 'static)) -> Option<Wrong> {
+    let mut causes = successors(Some(fault), |cause| inner(*cause));
+    let tls = causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())?;
+    match tls {
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
+            | CertificateError::NotValidForName
+            | CertificateError::NotValidForNameContext { .. },
+        ) => Some(Wrong::Certificate),
+        rustls::Error::InvalidCertificate(_) => Some(Wrong::Untrusted),
+        rustls::Error::InvalidMessage(_) => Some(Wrong::NoTls),
+        _ => None,
+    }
+}
+
+/// The cause of a fault. The source of an error of I/O is that of the one in it.
+fn inner<'a>(fault: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match fault.downcast_ref::<io::Error>() {
+        Some(outer) => outer.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+        None => fault.source(),
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 import pickle
+import ssl
 import tempfile
 import unittest
 import unittest.mock
@@ -134,6 +135,21 @@ class Retries(unittest.TestCase):
             Served(httpx.Response(200, json={"cluster": "earth"})).client().quota("earth", "A100", hours=4)
         with self.assertRaisesRegex(headroom.Refused, "403 : a proxy"):
             Served(httpx.Response(403, text="a proxy")).client().pools()
+
+    def test_a_connection_that_no_later_try_brings_about_is_named_at_once(self) -> None:
+        untrusted, no_tls = httpx.ConnectError("self-signed"), httpx.ConnectError("wrong version number")
+        untrusted.__cause__ = ssl.SSLCertVerificationError(1, "self-signed")
+        no_tls.__cause__ = ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number")
+        no_tls.__cause__.reason = "WRONG_VERSION_NUMBER"
+        no_http = httpx.RemoteProtocolError("illegal status line: bytearray(b'\\x15\\x03')")
+        for fault, remedy in [(untrusted, "ca_file"), (no_tls, "is it http://"), (no_http, "is it https://")]:
+            served = Served(fault)
+            with self.assertRaisesRegex(headroom.Foreign, remedy):
+                served.client(patience_s=60).pools()
+            self.assertEqual(len(served.requests), 1)
+        moved = Served(httpx.Response(307, headers={"location": "https://elsewhere.test/"}))
+        with self.assertRaisesRegex(headroom.Foreign, "leads to https://elsewhere.test/"):
+            moved.client(patience_s=60).pools()
 
     def test_an_answer_that_cannot_be_read_is_something_else(self) -> None:
         unreadable = httpx.Response(200, content=b"[" * 200_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import secrets
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -264,8 +265,26 @@ def check_stream(response: httpx.Response) -> None:
         raise foreign(response, f"expected text/event-stream, found {kind}")
 
 
+def _wrong(fault: BaseException) -> str | None:
+    """The reason for which no later try brings an answer, with the remedy; None where one may."""
+    # The failure of the one that tried comes before that of the library.
+    cause: BaseException | None = fault
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return "its certificate is not trusted: name the file of its authority with ca_file, or correct the name in the URL"
+        if isinstance(cause, ssl.SSLError) and cause.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+            return "it speaks no TLS: is it http://?"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(fault, httpx.RemoteProtocolError) and "illegal status line" in str(fault):
+        return "it speaks no HTTP: is it https://?"
+    return None
+
+
 def no_answer(api: str, fault: httpx.RequestError) -> HeadroomError:
     """A request that brought no answer that can be read."""
+    wrong = _wrong(fault)
+    if wrong is not None:
+        return Foreign(f"{api} does not answer as quota-service: {wrong} ({fault})")
     if isinstance(fault, httpx.TransportError):
         return Unavailable(f"{api} does not answer: {fault or type(fault).__name__}")
     return Foreign(f"{api} does not answer as quota-service: {fault or type(fault).__name__}; check the URL")
@@ -281,6 +300,8 @@ def fault_of(response: httpx.Response) -> HeadroomError:
         problem = models.Problem(
             type="about:blank", title=response.reason_phrase, status=status, detail=response.text[:200], code=""
         )
+    if response.is_redirect:
+        return foreign(response, f"{status} leads to {response.headers['location']}")
     if status not in TRANSIENT:
         return Refused(status, problem)
     after = response.headers.get("retry-after", "")
