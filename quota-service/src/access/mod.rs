@@ -17,10 +17,14 @@ use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Role, Store, StoreError, TokenRecord};
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
+
+/// So long a request with an unknown token waits for the next reading of the tokens, which are read every second.
+const KNOWN_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// A caller with a role and a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +134,8 @@ pub struct Tokens {
     table: ArcSwap<Table>,
     /// Counts changes of the table, for open streams.
     changes: watch::Sender<u64>,
+    /// Counts readings of the database.
+    reads: watch::Sender<u64>,
     anyone: Arc<Caller>,
 }
 
@@ -138,8 +144,8 @@ impl Tokens {
     #[must_use]
     pub fn new() -> Self {
         let table = Table { closed: true, known: BTreeMap::new() };
-        let changes = watch::Sender::new(0);
-        Self { table: ArcSwap::from_pointee(table), changes, anyone: Arc::new(Caller::anyone()) }
+        let [changes, reads] = [(); 2].map(|()| watch::Sender::new(0));
+        Self { table: ArcSwap::from_pointee(table), changes, reads, anyone: Arc::new(Caller::anyone()) }
     }
 
     /// Reads the tokens again, and returns the number of valid ones. `from_afar`: other machines reach the service, and a token is
@@ -157,6 +163,7 @@ impl Tokens {
         let known: BTreeMap<String, Known> = records.into_iter().filter(is_valid).map(known).collect();
         let count = known.len();
         self.replace(Table { closed, known });
+        self.reads.send_modify(|count| *count += 1);
         Ok(count)
     }
 
@@ -243,6 +250,26 @@ impl Tokens {
         let is_it = bool::from(known.secret_sha256.as_slice().ct_eq(&digest));
         let is_valid = known.until.is_none_or(|until| now < until);
         if is_it && is_valid { Ok(known.caller.clone()) } else { Err(Refused::Unknown) }
+    }
+}
+
+impl Tokens {
+    /// As [`admit`](Self::admit), but for a token that is not known yet, since it may have been created a moment ago: waits until the tokens
+    /// are read once more.
+    ///
+    /// # Errors
+    /// As [`admit`](Self::admit).
+    pub async fn admit_new(&self, header: Option<&HeaderValue>, now: UnixSeconds) -> Result<Arc<Caller>, Refused> {
+        let mut reads = self.reads.subscribe();
+        let is_new = || token_id(header).is_some_and(|id| !self.table.load().known.contains_key(&id));
+        match self.admit(header, now) {
+            Err(Refused::Unknown) if is_new() => {
+                // Without a database the known ones stay.
+                let _ = tokio::time::timeout(KNOWN_WITHIN, reads.changed()).await;
+                self.admit(header, now)
+            }
+            answered => answered,
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub async fn admitted(
         return Ok(Arc::new(Caller::anyone()));
     }
     let now = access.core.clock.now();
-    let caller = access.tokens.admit(headers.get(header::AUTHORIZATION), now).map_err(ApiError::NoToken)?;
+    let caller = access.tokens.admit_new(headers.get(header::AUTHORIZATION), now).await.map_err(ApiError::NoToken)?;
     if !caller.may(need) {
         let path = row.map_or(uri.path(), |row| row.path);
         let detail = format!("the role of the token does not allow {method} {path}: use a token of another role");

@@ -1,6 +1,6 @@
 //! Rights of tokens, and the audit of their use.
 
-use super::tokens::{asked, token};
+use super::tokens::{asked, token, unread};
 use super::*;
 use axum::http::Method;
 use quota_service::access::NewToken;
@@ -9,6 +9,7 @@ use tests::{Listening, on_both_databases, program};
 
 on_both_databases![
     without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer,
+    a_token_of_a_moment_ago_is_known_with_the_next_reading,
     a_role_allows_its_own_routes_alone,
     a_pool_out_of_scope_is_refused_on_every_route,
     an_organization_touches_its_own_alone,
@@ -45,6 +46,18 @@ async fn without_tokens_every_caller_is_admitted_and_with_one_only_its_bearer(da
     assert_eq!(service.get("/v1/pools").await.status, 401, "where there was one, nobody is let in without");
     let answer = service.send(Method::GET, "/missing", &[], None).await;
     assert_eq!(answer.status, 401, "a caller without a token does not learn which routes there are");
+}
+
+async fn a_token_of_a_moment_ago_is_known_with_the_next_reading(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let _ = token(&service, 1, Role::Admin, None, &[]).await;
+    let new = unread(&service, 2, Role::Read, None, &[]).await;
+    let reading = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        service.service.access.read_tokens().await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(asked(&service, &new, "get", "/v1/pools", None), reading);
+    let _ = answer.expect(200);
 }
 
 async fn a_role_allows_its_own_routes_alone(database: TestDatabase) {

@@ -15,6 +15,19 @@ pub(super) async fn token(
     organization: Option<&str>,
     pools: &[&str],
 ) -> String {
+    let token = unread(service, number, role, organization, pools).await;
+    service.service.access.read_tokens().await.unwrap();
+    token
+}
+
+/// The same, which the service has not read yet.
+pub(super) async fn unread(
+    service: &TestService,
+    number: u8,
+    role: Role,
+    organization: Option<&str>,
+    pools: &[&str],
+) -> String {
     let new = NewToken::of(&[number; 38]);
     let record = TokenRecord {
         id: new.id.clone(),
@@ -28,7 +41,6 @@ pub(super) async fn token(
         revoked_at: None,
     };
     service.service.core.store.insert_token(&record).await.unwrap();
-    service.service.access.read_tokens().await.unwrap();
     new.text()
 }
 
