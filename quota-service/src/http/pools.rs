@@ -187,8 +187,8 @@ pub async fn get_settings(
 
 /// Change the settings
 ///
-/// The body states the version that it changes (none for the first change); another version is a conflict. A pool with open tasks
-/// does not change from `headroom` to `external`.
+/// The body states the version that it changes (none for the first change); another version is a conflict, but for a change that
+/// is sent again: where the next version is just that, it is answered. A pool with open tasks does not change from `headroom` to `external`.
 #[utoipa::path(put, path = "/v1/pools/{id}/settings", tag = "pools", request_body = SettingsBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
     (status = 200, description = "The settings, with their new version", body = SettingsBody),
@@ -254,6 +254,9 @@ async fn put(
     let after = SettingsBody { placed_by: valid, ..stored };
     // The settings of the replaced version: if another version is stored meanwhile, the store refuses.
     let before = crate::settings::load(renewals.core.store.as_ref(), pool).await?.body();
+    if placement.is_none() && is_repeated(&before, &after, settings.version) {
+        return Ok(before);
+    }
     let moved = placement.as_ref().map(|to| placed_by::change(side, to.placed_by, "setting"));
     let detail = json!({ "before": before, "after": after, "pool": pool.to_string(), "placed_by": moved });
     if let Some(placement) = &placement {
@@ -275,6 +278,12 @@ async fn put(
             Err(fault.into())
         }
     }
+}
+
+/// Whether a change is stored already, as the version that it makes: its caller had no answer, and sends it again.
+fn is_repeated(stored: &SettingsBody, asked: &SettingsBody, changes: Option<i64>) -> bool {
+    stored.version == Some(changes.unwrap_or(0).saturating_add(1))
+        && SettingsBody { version: None, ..stored.clone() } == *asked
 }
 
 /// The snapshot of a pool that Headroom places

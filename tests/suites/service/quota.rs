@@ -166,6 +166,9 @@ async fn settings_change_the_promise_and_two_writers_notice_each_other(database:
     service.renew().await;
     assert!(number(&quota(&service, 4).await["demand_bound_gpus"]) > before);
     assert_eq!(service.get(&quota_path(1)).await.expect(404)["known"], json!(["3", "4"]));
+    let again = service.put(path, &settings).await.expect(200);
+    assert_eq!(again, changed, "its answer may have been lost");
+    settings["guarantee_rate"] = 0.98.into();
     assert_eq!(service.put(path, &settings).await.status, 409, "the version it states is none");
     settings["offered_hours"] = json!([8]);
     let refused = service.put(path, &settings).await.expect(400);
