@@ -74,20 +74,26 @@ pub trait Reported: Send + Sync {
     fn states(&self, offers: &Offers, now: UnixSeconds) -> Vec<(PoolState, HpJobs)>;
 }
 
-/// Reports at an interval. Never returns. `program` begins the names of metrics.
+/// Reports at an interval, and once more at `stop`: the next program sees only what ends after its own start. `program` begins the names
+/// of metrics.
 pub async fn run(
     headroom: Headroom,
     reported: Arc<impl Reported>,
     offers: watch::Receiver<Arc<Offers>>,
     program: &'static str,
     every: Duration,
+    mut stop: watch::Receiver<bool>,
 ) {
     let mut reporter =
         Reporter { headroom, reported, offers, program, standing: Standing::new(), known: BTreeSet::new() };
     loop {
         reporter.report().await;
-        tokio::time::sleep(every).await;
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            _ = stop.wait_for(|stops| *stops) => break,
+        }
     }
+    reporter.report().await;
 }
 
 struct Reporter<R> {

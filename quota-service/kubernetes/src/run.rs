@@ -155,19 +155,23 @@ impl Parts {
         let every = Duration::from_secs(self.config.poll_s);
         let cluster = (self.config.cluster.to_string(), PROGRAM);
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);
-        let reporting = async {
-            let every = Duration::from_secs(self.config.report_s);
+        let reporting = Duration::from_secs(self.config.report_s);
+        if self.config.reporting {
+            let (headroom, shared, stop) = (self.headroom.clone(), self.shared.clone(), self.stop.clone());
+            let reports = report::run(headroom, shared, offers.clone(), PROGRAM, reporting, stop);
+            writing.push(tokio::spawn(reports));
+        }
+        let passing = async {
             if self.config.reporting {
-                report::run(self.headroom.clone(), self.shared.clone(), offers.clone(), PROGRAM, every).await;
-            } else {
-                let_pass(&self.shared, every).await;
+                std::future::pending::<()>().await;
             }
+            let_pass(&self.shared, reporting).await;
         };
         tokio::select! {
             // First: a task that ends by the stop signal has not broken off.
             biased;
             _ = stop.wait_for(|stops| *stops) => {}
-            ((), (), ()) = async { tokio::join!(polling, reporting, gauges(&self.shared)) } => return,
+            ((), (), ()) = async { tokio::join!(polling, passing, gauges(&self.shared)) } => return,
             () = any_ends(&mut writing) => return,
         }
         for task in writing {

@@ -165,7 +165,14 @@ impl Parts {
         let reporting = async {
             if config.reporting {
                 let every = seconds(config.report_s);
-                let reports = report::run(self.headroom.clone(), shared.clone(), offers.clone(), PROGRAM, every);
+                let reports = report::run(
+                    self.headroom.clone(),
+                    shared.clone(),
+                    offers.clone(),
+                    PROGRAM,
+                    every,
+                    self.stop.clone(),
+                );
                 tokio::join!(reports, accounting::run(self.site.clone(), config.clone(), shared.clone()));
             } else {
                 std::future::pending::<()>().await;

@@ -120,13 +120,15 @@ impl Assumed {
 
     /// GPUs left of each limit.
     fn leave(&self, model: &GpuModel, limits: &[Limit]) -> Vec<Limit> {
-        let of = |limit: &Limit| {
-            let counted = self.0.iter().filter(|(of, hours, _)| of == model && *hours >= limit.hours);
-            let gpus = counted.map(|(_, _, gpus)| gpus).sum::<u64>();
-            let gpus = MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
-            Limit { quota: limit.quota.left_after(gpus), ..*limit }
-        };
+        let of = |limit: &Limit| Limit { quota: limit.quota.left_after(self.gpus(model, limit.hours)), ..*limit };
         limits.iter().map(of).collect()
+    }
+
+    /// Those that are promised for at least so many hours.
+    fn gpus(&self, model: &GpuModel, least: HorizonHours) -> MilliGpus {
+        let counted = self.0.iter().filter(|(of, hours, _)| of == model && *hours >= least);
+        let gpus = counted.map(|(_, _, gpus)| gpus).sum::<u64>();
+        MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX))
     }
 }
 
@@ -356,6 +358,13 @@ fn refusal(model: &GpuModel, gpus: u64, hours: HorizonHours, assumed: &Assumed, 
     // All pods of a Workload together: only their sum counts against quota.
     let gpus = MilliGpus::from_gpus(u32::try_from(gpus).unwrap_or(u32::MAX));
     match pool.over_quota(gpus, hours, &assumed.leave(model, &offer.limits))? {
+        // Those of Workloads that were let through are promised, too.
+        Refusal::OverQuota { hours, quota, promised, asked } => {
+            let granted = assumed.gpus(model, hours);
+            let (quota, promised) = (quota.saturating_add(granted), promised.saturating_add(granted));
+            let why = format!("{model}: {}", Refusal::OverQuota { hours, quota, promised, asked });
+            Some(Verdict::Later { why, pool: Some(model.clone()) })
+        }
         // Other hours are offered after a change of settings, not after a wait.
         refusal @ Refusal::NotOffered { .. } if !offer.limits.is_empty() => {
             Some(Verdict::Never { why: format!("{model}: {refusal}") })

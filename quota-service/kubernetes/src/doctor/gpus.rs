@@ -33,6 +33,7 @@ pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
     };
     let mut checks: Vec<Check> = uncounted.iter().map(uncounted_kind).collect();
     checks.extend(nodes(&view, config));
+    checks.extend(added_up(&view, config));
     checks.extend(pods(&view));
     checks.extend(not_read(&faults));
     checks.extend(signs(api, config).await);
@@ -50,6 +51,21 @@ fn uncounted_kind(fault: &ListFault) -> Check {
         ListFault::Failed { .. } => "check that the API server answers".to_owned(),
     };
     Check::fail(name, format!("none is counted in the lines below: {fault}"), fix)
+}
+
+/// A `ResourceQuota` knows no GPU models: the quotas of all pools are one amount there.
+fn added_up(view: &View, config: &Config) -> Option<Check> {
+    let models: Vec<&str> = view.pools().keys().map(GpuModel::as_str).collect();
+    if !config.resource_quota || models.len() < 2 {
+        return None;
+    }
+    let found = format!(
+        "a ResourceQuota counts GPUs of all models together ({}): pods of one model may take what the quota leaves of another, and its promises \
+         are then not kept",
+        models.join(", ")
+    );
+    let fix = "use Kueue, which counts each model for itself, or resource_quota where all nodes are of one model";
+    Some(Check::warn("resource_quota", found, fix))
 }
 
 fn nodes(view: &View, config: &Config) -> Vec<Check> {

@@ -115,7 +115,9 @@ fn beats(found: &Found, config: &Config, now: UnixSeconds) -> Check {
             named => {
                 let named: Vec<String> = named.into_iter().collect();
                 let found = format!("the leader may not write {}: the watchdog lowers that", named.join(", "));
-                Check::fail(NAME, found, "give it back its Role, or take the namespace out of resource_quota_shares")
+                let fix = "read its log for the reason: a Role that is missing, a namespace that has gone (take it out of resource_quota_shares), or \
+                           another version of Kueue";
+                Check::fail(NAME, found, fix)
             }
         },
         None => Check::warn(NAME, "its last renewal cannot be read", fix),

@@ -259,6 +259,7 @@ async fn pods_that_the_extender_does_not_see_are_counted_where_it_is_on() {
     patient.fake.put(waiting("claims", "", &claims));
     patient.fake.put(waiting("both", "1", &claims));
     patient.fake.put(waiting("grouped", "2e0", &json!({ "schedulingGroup": { "podGroupName": "g" } })));
+    has(&patient.warnings().await, "counts GPUs of all models together (NVIDIA-A100-SXM4-80GB, NVIDIA-H800)");
     let unseen = |lines: &[String]| lines.iter().filter(|line| line.contains("extender")).count();
     assert_eq!(unseen(&patient.warnings().await), 0, "the extender is off");
     patient.config.extender = true;

@@ -131,13 +131,16 @@ pub(super) async fn why(plugin: &Plugin, name: &str, json: bool) -> Result<(), P
             "guarantee_hours": asked.facts.guarantee.map(vocab::HorizonHours::get),
             "verdict": verdict.code(), "detail": sentence, "scheduler": message,
             "available_gpus_by_hours": asked.pool.as_ref().map(|pool| &pool.available_gpus_by_hours), "events": events,
-            "not_counted": asked.uncounted,
+            "not_counted": asked.uncounted, "hours_fault": asked.facts.hours_fault,
         }));
         return Ok(());
     }
     let mut text = format!("{}\n{sentence}\n", asked.title());
     if let Some(why) = &asked.uncounted {
         let _ = writeln!(text, "{why}");
+    }
+    if let Some(fault) = &asked.facts.hours_fault {
+        let _ = writeln!(text, "{fault}: nothing is promised to it");
     }
     if let Some(pool) = asked.pool.as_ref().filter(|_| asked.facts.life == Life::Waits) {
         let stage = pool.stage.as_ref().map(word).unwrap_or_default();
@@ -212,7 +215,13 @@ fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, ke
     let mut text = format!("{}\n", asked.title());
     let promised = match (asked.facts.class, asked.facts.guarantee, until) {
         (TaskClass::Hp, ..) => "high-priority pods are not evicted, and need no promise".to_owned(),
-        (_, None, _) => "nothing is promised to it: it runs at will, and is evicted first".to_owned(),
+        (_, None, _) => match &asked.facts.hours_fault {
+            Some(fault) => format!("nothing is promised to it: {fault}, so that it runs at will, and is evicted first"),
+            None => "nothing is promised to it: it runs at will, and is evicted first".to_owned(),
+        },
+        (_, Some(hours), None) if asked.facts.life == Life::Ended => {
+            format!("it has ended, and with it its promise of {hours}")
+        }
         (_, Some(hours), None) => format!("promised for {hours} from when it gets its node"),
         (_, _, Some(until)) if until > asked.now => {
             format!("promised until {until}, {} min more", until.since_s(asked.now) / 60)
@@ -221,12 +230,13 @@ fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, ke
     };
     let _ = writeln!(text, "{promised}");
     if let (Some(rate), Some(kept)) = (rate, kept) {
-        let share = kept
-            .kept_rate
-            .map_or_else(|| "none has ended yet".to_owned(), |share| format!("kept: {:.1} %", share * 100.0));
+        let share = kept.kept_rate.map_or_else(
+            || "none has ended yet".to_owned(),
+            |share| format!("{:.1} % of promised GPUs stay so long", share * 100.0),
+        );
         let _ = writeln!(
             text,
-            "promises of {} h in 28 days: {} kept, {} broken; {share}, aim {:.1} %",
+            "promises of {} h in 28 days: {} ended without an eviction, {} broken; {share} (one that ends early counts until then), aim {:.1} %",
             kept.hours,
             kept.kept,
             kept.broken,

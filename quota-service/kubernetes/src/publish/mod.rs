@@ -46,8 +46,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 const LOWERED: &str = "lowered";
 /// Least pause between two rounds.
 const REST: Duration = Duration::from_secs(1);
-/// A missing Kueue is searched for again after this.
-const LOOKS_AGAIN_AFTER: Duration = Duration::from_mins(1);
+/// A missing Kueue, or one that takes no quota, is searched for again after so many rounds.
+const LOOKS_AGAIN_ROUNDS: u32 = 4;
 /// Objects of others are read again after so many rounds.
 const SET_ASIDE_ROUNDS: u32 = 10;
 
@@ -123,6 +123,8 @@ struct Publisher {
     flavors: BTreeMap<String, GpuModel>,
     shares: Shares,
     kueue: Option<Kept>,
+    /// Whether it carried the quota at the last look.
+    is_kueue_in_order: bool,
     looks_for_kueue_at: Option<Instant>,
     quotas: BTreeMap<(String, Part), Kept>,
     pace: Pace,
@@ -149,6 +151,7 @@ impl Publisher {
             quotas,
             shares,
             kueue: None,
+            is_kueue_in_order: false,
             looks_for_kueue_at: None,
             pace: Pace::default(),
             heartbeat: Heartbeat::new(config),
@@ -200,9 +203,11 @@ impl Publisher {
             let mut basis = wanted.basis(main);
             basis.extend(wanted.basis(at_will));
             let wish = Wish { gpus: &gpus, held: &held, basis: &basis, message: &message };
-            looked.push((kept.target.label(), kept.look(means, wish).await));
+            let went = kept.look(means, wish).await;
+            self.is_kueue_in_order = went.0 == Stands::InOrder;
+            looked.push((kept.target.label(), went));
         }
-        let shares = [Part::Main, Part::AtWill].map(|part| (part, split(wanted.in_all(part), &self.shares)));
+        let shares = [Part::Main, Part::AtWill].map(|part| (part, split(wanted.shared(part), &self.shares)));
         let shares = BTreeMap::from(shares);
         let basis = [(ALL.to_owned(), wanted.basis_in_all())].into();
         for ((namespace, part), kept) in &mut self.quotas {
@@ -210,6 +215,7 @@ impl Publisher {
                 return Err(fault.clone());
             }
             let share = shares.get(part).and_then(|split| split.get(namespace)).copied().unwrap_or(0);
+            let share = share + wanted.held_in(namespace, *part);
             let gpus = [(ALL.to_owned(), share)].into();
             let wish = Wish { gpus: &gpus, held: &Gpus::new(), basis: &basis, message: &message };
             looked.push((kept.target.label(), kept.look(means, wish).await));
@@ -226,14 +232,22 @@ impl Publisher {
         Ok(order)
     }
 
-    /// Finds once which object of Kueue it is, and looks again each minute while there is none.
+    /// Finds once which object of Kueue it is, and looks again each minute while there is none, or while it takes no quota: another version
+    /// of Kueue may have another form of it.
     async fn find_kueue(&mut self) -> Result<(), Fault> {
         let now = Instant::now();
-        if self.kueue.is_some() || self.looks_for_kueue_at.is_some_and(|at| now < at) {
+        if self.kueue.is_some() && self.is_kueue_in_order || self.looks_for_kueue_at.is_some_and(|at| now < at) {
             return Ok(());
         }
         let found = kueue_target(&self.calls, &self.config).await;
-        self.looks_for_kueue_at = Some(now + LOOKS_AGAIN_AFTER);
+        if let Some(kept) = &self.kueue {
+            self.looks_for_kueue_at = Some(now + self.config.publish_every() * LOOKS_AGAIN_ROUNDS);
+            let is_other = matches!(&found, Ok(Some((target, _))) if *target != kept.target);
+            if !is_other {
+                return Ok(());
+            }
+        }
+        self.looks_for_kueue_at = Some(now + self.config.publish_every() * LOOKS_AGAIN_ROUNDS);
         let failed = match &found {
             Err(NoTarget::Call(fault)) => Some(fault.clone()),
             _ => None,

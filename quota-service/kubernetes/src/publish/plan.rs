@@ -18,6 +18,8 @@ pub struct Amounts {
     pub allocatable_gpus: u64,
     /// Ground of the quota. One of 0 without an offer is for want of one, and no decision.
     pub basis: Basis,
+    /// Whether nothing new is promised: the quota is what spot holds, where it holds it.
+    pub is_held: bool,
 }
 
 /// GPUs for spot at will in one pool; none where it is not apart.
@@ -64,6 +66,8 @@ pub struct Wanted {
     pub is_known: bool,
     /// Amounts by GPU model.
     pub by_model: BTreeMap<GpuModel, Amounts>,
+    /// GPUs that spot holds in pools that promise nothing new, by namespace.
+    pub held_by_namespace: BTreeMap<(String, Part), u64>,
     /// Why this is less than the quota: that Headroom does not answer. Empty where it is the quota.
     pub lowered_because: String,
 }
@@ -85,6 +89,18 @@ impl Wanted {
     #[must_use]
     pub fn in_all(&self, part: Part) -> u64 {
         self.by_model.values().map(|amounts| amounts.quota(part)).sum()
+    }
+
+    /// GPUs that namespaces share: those of pools that promise something new.
+    #[must_use]
+    pub fn shared(&self, part: Part) -> u64 {
+        self.by_model.values().filter(|amounts| !amounts.is_held).map(|amounts| amounts.quota(part)).sum()
+    }
+
+    /// GPUs of a namespace beside its share: those that it holds where nothing new is promised.
+    #[must_use]
+    pub fn held_in(&self, namespace: &str, part: Part) -> u64 {
+        self.held_by_namespace.get(&(namespace.to_owned(), part)).copied().unwrap_or(0)
     }
 
     /// Ground of the amount of each flavor.

@@ -1,5 +1,7 @@
 //! Against an API server: what is written, by whom, and what is left alone.
 
+mod forms;
+
 use super::plan::Basis;
 use super::*;
 use crate::lead::{epoch_of, run as run_lead};
@@ -47,7 +49,7 @@ fn amounts(a100: u64, h800: u64) -> Arc<Wanted> {
     };
     let model = |name| GpuModel::parse(name).unwrap();
     let by_model = [(model("A100"), of(a100)), (model("H800"), of(h800))].into();
-    Arc::new(Wanted { is_known: true, by_model, lowered_because: String::new() })
+    Arc::new(Wanted { is_known: true, by_model, ..Wanted::default() })
 }
 
 async fn stage(fake: FakeKubernetes, config: Config) -> Stage {
@@ -152,16 +154,6 @@ async fn a_provider_is_made_lowered_at_once_and_raised_later_by_one_manager_that
     let before = stage.writes("capacityproviders").len();
     stage.rounds(3).await;
     assert_eq!(stage.writes("capacityproviders").len(), before, "what is in order is not written");
-}
-
-#[tokio::test]
-async fn an_older_draft_is_written_by_its_names_and_an_unknown_one_refused() {
-    let older = stage(with_provider("managedFlavors").await, settings("capacity-provider")).await;
-    older.publishes("capacityproviders", 40, 16).await;
-    let unknown = stage(with_provider("flavorRefs").await, settings("auto")).await;
-    unknown.rounds(1).await;
-    unknown.beats_on().await;
-    assert!(unknown.writes("capacityproviders").is_empty() && unknown.writes("clusterqueues").is_empty());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The quota to publish: what spot may hold in all, from the last offer of Headroom and the pool as it is now.
 
-use super::plan::{Amounts, AtWill, Basis, Wanted};
+use super::plan::{Amounts, AtWill, Basis, Part, Wanted};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
 use crate::headroom::{Offer, Offers};
@@ -11,7 +11,7 @@ use placement::cluster_quota::{Counted, quota_in_all, quotas_apart};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
-use vocab::{GpuModel, HorizonHours, MilliGpus};
+use vocab::{GpuModel, HorizonHours, MilliGpus, TaskClass};
 
 const MILLI: u64 = MilliGpus::PER_GPU;
 
@@ -44,12 +44,30 @@ pub fn wanted(offers: &Offers, view: &View, hours: HorizonHours) -> Wanted {
         let at_will = at_will.as_ref().map(|all| all.get(model).copied().unwrap_or(0));
         (model.clone(), amounts(offers.pools.get(model), pool, at_will, hours))
     };
-    let by_model = view.pools().iter().map(of).collect();
+    let by_model: BTreeMap<GpuModel, Amounts> = view.pools().iter().map(of).collect();
     Wanted {
+        held_by_namespace: held_by_namespace(view, &by_model),
         is_known: offers.asked_at.is_some(),
         by_model,
         lowered_because: offers.why_conservative(std::iter::empty()),
     }
+}
+
+/// GPUs of spot pods in pools that promise nothing new, by namespace. A share of what the whole pool holds would be room for new pods.
+fn held_by_namespace(view: &View, by_model: &BTreeMap<GpuModel, Amounts>) -> BTreeMap<(String, Part), u64> {
+    let mut milli: BTreeMap<(String, Part), u64> = BTreeMap::new();
+    if !by_model.values().any(|amounts| amounts.is_held) {
+        return milli;
+    }
+    let is_apart = !view.reading().at_will_classes.is_empty();
+    for pod in view.pods().values().filter(|pod| pod.class == TaskClass::Spot && pod.life == Life::Runs) {
+        let model = view.model_of(pod);
+        if model.and_then(|model| by_model.get(&model)).is_some_and(|amounts| amounts.is_held) {
+            let part = if is_apart && pod.is_at_will { Part::AtWill } else { Part::Main };
+            *milli.entry((pod.namespace.clone(), part)).or_default() += pod.amount().milli();
+        }
+    }
+    milli.into_iter().map(|(of, milli)| (of, milli.div_ceil(MILLI))).collect()
 }
 
 /// GPUs of pods of classes at will, by model; none where these are not apart.
@@ -85,9 +103,10 @@ fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: 
         Some(Stage::Stale) => Basis::Old,
         Some(Stage::Fresh | Stage::Conservative) => Basis::Known,
     };
+    let is_held = counted.is_some_and(|counted| counted.stage == Stage::Conservative);
     let Some(at_will_gpus) = at_will.map(|at_will| at_will.min(in_all_gpus)) else {
         let quota_gpus = counted.map_or(0, |counted| quota_in_all(&counted).milli() / MILLI);
-        return Amounts { quota_gpus, held_gpus: in_all_gpus, allocatable_gpus, basis, ..Amounts::default() };
+        return Amounts { quota_gpus, held_gpus: in_all_gpus, allocatable_gpus, basis, is_held, ..Amounts::default() };
     };
     let held_gpus = in_all_gpus - at_will_gpus;
     let apart = counted.map(|counted| quotas_apart(&counted, gpus(held_gpus), gpus(at_will_gpus)));
@@ -98,6 +117,7 @@ fn amounts(offer: Option<&Offer>, pool: &PoolView, at_will: Option<u64>, hours: 
         at_will: AtWill { quota_gpus: at_will.milli() / MILLI, held_gpus: at_will_gpus },
         allocatable_gpus,
         basis,
+        is_held,
     }
 }
 

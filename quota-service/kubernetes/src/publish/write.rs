@@ -1,8 +1,8 @@
 //! One object: read, decide, write if a change is due.
 
-use super::LOWERED;
 use super::plan::{Basis, Gpus, Plan, Planner, Rules};
 use super::target::{Content, Target};
+use super::{LOWERED, SET_ASIDE_ROUNDS};
 use crate::calls::{Calls, Fault};
 use crate::events::{Events, Note};
 use crate::lead::{Fence, Fenced};
@@ -74,6 +74,8 @@ pub struct Kept {
     /// Whether another owned fields that we write when it was last tried.
     is_contested: bool,
     faults: Standing,
+    /// The last trouble that was logged, by its kind.
+    troubled: Option<&'static str>,
 }
 
 /// Writes an object whole: first all but its status, since that carries the epoch.
@@ -92,7 +94,14 @@ pub async fn write(calls: &Calls, target: &Target, live: Option<&Value>, content
 impl Kept {
     #[must_use]
     pub const fn new(target: Target, rules: Rules) -> Self {
-        Self { target, planner: Planner::new(rules), set_aside: None, is_contested: false, faults: Standing::new() }
+        Self {
+            target,
+            planner: Planner::new(rules),
+            set_aside: None,
+            is_contested: false,
+            faults: Standing::new(),
+            troubled: None,
+        }
     }
 
     /// Looks once. The fault that pauses all writes, where there is one, comes with it.
@@ -112,7 +121,7 @@ impl Kept {
             went = self.once(means, wish).await;
         }
         self.is_contested = matches!(went, Err(Trouble::Call(Fault::Owned { .. })));
-        self.tell(&went);
+        self.tell(&went, means.set_aside_for);
         if let Err(trouble @ (Trouble::Another(_) | Trouble::Call(Fault::Owned { .. }))) = &went {
             let text = format!("the spot quota is not written, nor forced: {trouble}");
             means.events.tell(self.target.regarding(), Note::warning("QuotaConflict", "Publish", text));
@@ -189,7 +198,7 @@ impl Kept {
         counter!("headroom_publish_writes_total", "target" => self.target.label(), "outcome" => outcome).increment(1);
     }
 
-    fn tell(&self, went: &Result<(), Trouble>) {
+    fn tell(&mut self, went: &Result<(), Trouble>, set_aside_for: Duration) {
         let label = self.target.label();
         let outcome = match went {
             Ok(()) => None,
@@ -205,11 +214,21 @@ impl Kept {
         }
         let is_conflict = outcome == Some("conflict");
         gauge!("headroom_publish_conflict", "target" => label.clone()).set(if is_conflict { 1.0 } else { 0.0 });
+        let again_s = match outcome {
+            Some("conflict") => set_aside_for.as_secs(),
+            Some("absent") => ABSENT_FOR.as_secs(),
+            // With the next round.
+            _ => set_aside_for.as_secs() / u64::from(SET_ASIDE_ROUNDS),
+        };
         let begins = |trouble: &Trouble| {
-            warn!(target_object = label, path = self.target.path(), %trouble, "the quota is not written, nor forced; it is tried again later");
+            warn!(target_object = label, path = self.target.path(), %trouble, again_s, "the quota is not written, nor forced; it is tried again after again_s");
         };
         self.faults.note("", went, begins, |over| {
             info!(target_object = label, lasted_s = over.lasted_s, "the quota is in order again");
         });
+        if let (Err(trouble), true) = (went, self.troubled.is_some() && outcome.is_some() && outcome != self.troubled) {
+            begins(trouble);
+        }
+        self.troubled = outcome;
     }
 }

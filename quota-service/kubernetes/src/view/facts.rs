@@ -285,8 +285,19 @@ fn disruption(pod: &Pod) -> Option<String> {
         let reason = condition(pod, names::TERMINATION_TARGET)?.reason.as_ref()?.to_string();
         reason.starts_with(names::KUEUE_EVICTS).then_some(reason)
     };
-    // The kubelet says of an eviction for want of memory or disk only this.
-    reason.or_else(by_kueue).or_else(|| pod.status.reason.clone().filter(|reason| reason == "Evicted"))
+    reason
+        .or_else(by_kueue)
+        .or_else(|| pod.status.reason.as_deref().filter(|reason| is_of_node(reason)).map(|_| EVICTED.to_owned()))
+}
+
+/// Reason of the kubelet for an eviction for want of memory or disk.
+const EVICTED: &str = "Evicted";
+
+/// Whether the kubelet says by this reason that the node could not run the pod, or no longer: it does not set a condition then.
+fn is_of_node(reason: &str) -> bool {
+    let is_named =
+        [EVICTED, "UnexpectedAdmissionError", "NodeAffinity", "NodeLost", "NodeShutdown", "Shutdown"].contains(&reason);
+    is_named || reason.starts_with("OutOf")
 }
 
 /// A label counts where there is no annotation: Kueue copies labels to Workloads.

@@ -88,10 +88,6 @@ impl LargeNodes {
         self.0.values().flat_map(|node| node.pods.values())
     }
 
-    pub fn guarantee_of(&self, uid: Uid, node: &NodeId) -> Option<Guarantee> {
-        self.0.get(node)?.pods.get(&uid)?.guarantee
-    }
-
     /// Thousandths of a GPU of spot pods, at will or promised.
     pub fn spot_milli(&self) -> u64 {
         self.pods().filter(|held| held.class == TaskClass::Spot).map(|held| held.gpus_milli).sum()

@@ -10,6 +10,7 @@ mod large;
 mod outcomes;
 mod peaks;
 mod pool;
+mod sold;
 #[cfg(test)]
 pub(crate) mod tests;
 mod uid;
@@ -43,6 +44,8 @@ pub struct View {
     /// Pods whose node is not known, by the node that they name: it comes later, or has gone.
     homeless: BTreeMap<NodeId, BTreeSet<Uid>>,
     pools: BTreeMap<GpuModel, PoolView>,
+    /// The pool that sold each promise that lasts: the node may say another model later, or be gone.
+    sold: BTreeMap<Uid, GpuModel>,
     /// Pods that wait and belong to no pool, since they select no GPU model.
     pub without_model: BTreeSet<Uid>,
     demand: HourPeaks,
@@ -68,6 +71,7 @@ impl View {
             counted: BTreeMap::new(),
             homeless: BTreeMap::new(),
             pools: BTreeMap::new(),
+            sold: BTreeMap::new(),
             without_model: BTreeSet::new(),
             outcomes: Vec::new(),
         }
@@ -198,7 +202,7 @@ impl View {
         }
         self.unsettle(uid, now);
         if facts.life == Life::Ended {
-            self.pods.remove(&uid);
+            self.forget(uid);
             return false;
         }
         let is_bound = facts.life == Life::Runs && was != Some(Life::Runs);
@@ -216,7 +220,7 @@ impl View {
             self.ended(uid, last, now);
         }
         self.unsettle(uid, now);
-        self.pods.remove(&uid);
+        self.forget(uid);
     }
 
     /// Lets time pass: promises end, hours end, evictions stop to count.
@@ -229,10 +233,13 @@ impl View {
             let id = self.pool_id(&model);
             let Some(pool) = self.pools.get_mut(&model) else { continue };
             for one in pool.take_kept(now) {
+                let seller = self.sold.remove(&Uid::of(one.task.as_str())).filter(|seller| *seller != model);
+                let id = seller.map_or_else(|| id.clone(), |seller| PoolId { gpu_model: seller, ..id.clone() });
                 let (node, gpus) = one.place.unzip();
                 self.outcomes.push(outcomes::kept(&id, &one.task, one.guarantee, gpus, node));
             }
         }
+        self.keep_adrift(now);
     }
 
     /// A pool is new: pods that wait, or name a node that says no model, may belong to it.
@@ -271,6 +278,7 @@ impl View {
             let level = Level { model: model.clone(), organization: pod.organization.clone() };
             self.demand.change(level, pod.amount(), true, now);
         }
+        self.note_sold(&pod, &model, now);
         self.counted.insert(uid, model);
     }
 
@@ -287,15 +295,11 @@ impl View {
                 self.homeless.remove(node);
             }
         }
+        // A promise that ended since the last round was kept: a pod that comes back has none.
+        self.keep_ended(&pod, now);
         let Some(model) = self.counted.remove(&uid) else { return };
-        let id = self.pool_id(&model);
         if let Some(pool) = self.pools.get_mut(&model) {
             pool.waiting.remove(&uid);
-            // A promise that ended since the last round was kept: a pod that comes back has none.
-            if let Some(promise) = pool.promise_to(&pod).filter(|promise| promise.until <= now) {
-                let gpus = Some(pod.amount());
-                self.outcomes.push(outcomes::kept(&id, &pool::task_of(uid), promise, gpus, pod.node.clone()));
-            }
             pool.lift(&pod);
             // A pod that started before there was room has room now.
             let crowded: Vec<Uid> = pod.node.as_ref().map(|node| pool.crowded_on(node)).unwrap_or_default();
@@ -306,31 +310,6 @@ impl View {
         if pod.class == TaskClass::Hp {
             let level = Level { model, organization: pod.organization.clone() };
             self.demand.change(level, pod.amount(), false, now);
-        }
-    }
-
-    /// A running pod has ended.
-    fn ended(&mut self, uid: Uid, last: Option<&PodFacts>, now: UnixSeconds) {
-        let Some(known) = self.pods.get(&uid).cloned() else { return };
-        let Some(model) = self.counted.get(&uid).cloned() else { return };
-        let id = self.pool_id(&model);
-        if known.class != TaskClass::Spot {
-            return;
-        }
-        let end = self.end_of(&known, last);
-        if end.is_eviction()
-            && let Some(pool) = self.pools.get_mut(&model)
-            && let Some(number) = known.node.as_ref().and_then(|node| pool.fleet.number_of(node))
-        {
-            pool.fleet.recall_eviction(number, now);
-        }
-        self.outcomes.extend(outcomes::of_end(&id, &known, end, now));
-    }
-
-    /// A promise that ended lately, before the first read, was kept: reported again under the same id, it counts once.
-    fn tell_old_promise(&mut self, pod: &PodFacts, now: UnixSeconds) {
-        if let Some(model) = self.model_of(pod) {
-            self.outcomes.extend(outcomes::of_past(&self.pool_id(&model), pod, now));
         }
     }
 

@@ -141,12 +141,6 @@ impl PoolView {
         self.large.has_room(pod) || fits_a_fleet(pod) && self.fleet.plan(&gang_of(pod)).is_some()
     }
 
-    /// The promise to a pod, while it lasts.
-    pub(super) fn promise_to(&self, pod: &PodFacts) -> Option<Guarantee> {
-        let in_fleet = self.fleet.tasks().get(&task_of(pod.uid)).and_then(|running| running.guarantee);
-        in_fleet.or_else(|| self.large.guarantee_of(pod.uid, pod.node.as_ref()?))
-    }
-
     /// Takes the promises that have ended by now.
     pub(super) fn take_kept(&mut self, now: UnixSeconds) -> Vec<KeptPromise> {
         self.fleet.pass_to(now);
@@ -207,6 +201,11 @@ impl PoolView {
         } else {
             self.fleet.finish(&task_of(pod.uid));
         }
+    }
+
+    /// Pods for which their node had no room.
+    pub(super) fn crowded(&self) -> impl Iterator<Item = &Uid> {
+        self.crowded.iter()
     }
 
     /// Pods of a node for which it had no room.

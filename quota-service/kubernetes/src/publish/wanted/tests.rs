@@ -139,6 +139,11 @@ fn held_gpus_stay_and_none_are_added_once_the_offer_is_conservative_or_a_node_ha
         0,
         "without an offer nothing is promised"
     );
+    let of = |stage| wanted(&offers(&[("A100", 16)], stage), &view, HorizonHours::ONE);
+    let (fresh, held) = (of(Stage::Fresh), of(Stage::Conservative));
+    assert_eq!((fresh.shared(Part::Main), fresh.held_in("team-a", Part::Main)), (16, 0));
+    let namespaces = ["team-a", "team-b"].map(|namespace| held.held_in(namespace, Part::Main));
+    assert_eq!((held.shared(Part::Main), namespaces), (0, [6, 0]), "a share of 6 would be room for new pods of others");
     view.set_node(NodeFacts { gpus: 8, ..view.nodes().values().next().unwrap().clone() }, NOW);
     assert_eq!(in_all(&view, Stage::Fresh), 8, "the offer counts with a node that is smaller now");
 }
