@@ -38,7 +38,7 @@ pub enum SplitError {
     #[error(
         "the history from {start} to {until} has {have} h, and training needs {need} h \
          ({lookback_hours} h lookback, and {} h each to learn and to choose from at {horizon} horizon): \
-         ingest more, train until later, or pass a shorter --lookback",
+         ingest more, choose a later time (--until of train, --from of a backtest), or a shorter --lookback",
         (need - lookback_hours) / 2
     )]
     TooShort {

@@ -58,7 +58,8 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
     let end = UnixSeconds::new(panel.end().unix_s());
     if known.values().flat_map(|pool| &pool.jobs).all(|(job, _)| job.submitted >= end) {
         let (end, cluster) = (panel.end(), panel.cluster());
-        let lacking = format!("before {end}, where the usage of cluster {cluster} ends: check --epoch");
+        let lacking =
+            format!("before {end}, where the usage of cluster {cluster} ends: check the times of the lists ({EPOCH})");
         return Err(TrainingError::NoJobs { lacking });
     }
     if left_out > 0 {
@@ -79,12 +80,16 @@ pub fn read_for_run(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, Trai
     let known = read(lists, panel)?;
     if !known.is_empty() && past(&known, panel.end().instant()).is_empty() {
         let (end, cluster) = (panel.end(), panel.cluster());
-        let lacking =
-            format!("in the eight weeks before {end}, where the usage of cluster {cluster} ends: check --epoch");
+        let lacking = format!(
+            "in the eight weeks before {end}, where the usage of cluster {cluster} ends: check the times of the lists ({EPOCH})"
+        );
         return Err(TrainingError::NoJobs { lacking });
     }
     Ok(known)
 }
+
+/// Flag by which times of a list may be wrong.
+const EPOCH: &str = "--epoch, where they are of gfs-jobs or philly";
 
 fn timed(task: Task) -> Option<(HpJob, UnixSeconds)> {
     let seconds = i64::try_from(task.duration_s?).ok().filter(|seconds| *seconds > 0)?;

@@ -24,6 +24,12 @@ pub enum RecordsError {
         /// Cause.
         detail: String,
     },
+    /// A compressed file.
+    #[error("{place}: compressed by gzip: decompress the file first (gunzip)")]
+    Compressed {
+        /// File.
+        place: String,
+    },
     /// Not the document of this command.
     #[error("{place}: no list of {list}: expected the output of {command}")]
     Other {

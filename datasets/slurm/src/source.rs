@@ -6,7 +6,7 @@ use crate::form::Form;
 use crate::history::History;
 use crate::nodes::Nodes;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use vocab::{HourStart, UnixSeconds};
 
@@ -14,6 +14,10 @@ use vocab::{HourStart, UnixSeconds};
 const HOURS_AT_ONCE: i64 = 7 * 24;
 /// Read at once from a file or a program.
 const BUFFER_BYTES: usize = 1 << 16;
+/// Begin of a file that gzip has compressed (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// As some editors write it before UTF-8.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Reads a file; `-` is standard input.
 ///
@@ -48,7 +52,15 @@ pub fn nodes_of_file(file: &Path) -> Result<(Nodes, Form), RecordsError> {
 fn open(file: &Path) -> Result<BufReader<File>, RecordsError> {
     let opened = File::open(file);
     let opened = opened.map_err(|source| RecordsError::Io { place: file.display().to_string(), source })?;
-    Ok(BufReader::with_capacity(BUFFER_BYTES, opened))
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, opened);
+    let begins = reader.fill_buf().map_err(|source| RecordsError::Io { place: file.display().to_string(), source })?;
+    if begins.starts_with(&GZIP) {
+        return Err(RecordsError::Compressed { place: file.display().to_string() });
+    }
+    if begins.starts_with(&BYTE_ORDER_MARK) {
+        reader.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(reader)
 }
 
 /// Asks `sacct` for the hours from `from` and before `until`, a week at a time. `progress` gets the hours that are read.
@@ -96,4 +108,24 @@ pub fn nodes_of_slurm(programs: &Programs) -> Result<(Nodes, Form), RecordsError
 /// A time as `sacct` takes it: without an offset, in the zone of the program, which runs in UTC.
 fn asked(time: UnixSeconds) -> String {
     time.to_string().trim_end_matches('Z').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compressed_file_is_named_as_such_and_a_byte_order_mark_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let compressed = file("jobs.json.gz", &[GZIP.as_slice(), &[8, 0]].concat());
+        assert!(is_document(&compressed).unwrap_err().to_string().ends_with("decompress the file first (gunzip)"));
+        assert!(matches!(history_of_file(&compressed), Err(RecordsError::Compressed { .. })));
+        let marked = file("jobs.json", &[BYTE_ORDER_MARK.as_slice(), b"\n {"].concat());
+        assert!(is_document(&marked).unwrap());
+    }
 }

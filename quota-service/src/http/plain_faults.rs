@@ -3,7 +3,18 @@
 use super::missing_fields;
 
 const NUMBERS: [&str; 2] = ["f64", "f32"];
-const WHOLE_NUMBERS: [&str; 9] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64"];
+/// Whole numbers of the program, with the least and the largest.
+const WHOLE_NUMBERS: [(&str, i128, i128); 9] = [
+    ("u8", 0, u8::MAX as i128),
+    ("u16", 0, u16::MAX as i128),
+    ("u32", 0, u32::MAX as i128),
+    ("u64", 0, u64::MAX as i128),
+    ("usize", 0, usize::MAX as i128),
+    ("i8", i8::MIN as i128, i8::MAX as i128),
+    ("i16", i16::MIN as i128, i16::MAX as i128),
+    ("i32", i32::MIN as i128, i32::MAX as i128),
+    ("i64", i64::MIN as i128, i64::MAX as i128),
+];
 
 /// The fault of a parser, plainly; other texts stay as they are.
 pub fn body(fault: &str) -> String {
@@ -32,7 +43,10 @@ fn text_fault(fault: &str) -> String {
 }
 
 fn type_fault(found: &str, expected: &str) -> String {
-    let is_number = NUMBERS.contains(&expected) || WHOLE_NUMBERS.contains(&expected);
+    let is_number = NUMBERS.contains(&expected) || whole_number(expected).is_some();
+    if let (true, Some((_, least, most))) = (found.starts_with("integer "), whole_number(expected)) {
+        return format!("it is {}; write a whole number from {least} to {most}", value(found));
+    }
     let Some(text) = found.strip_prefix("string ") else {
         return format!("it is {}; write {}", value(found), wanted(expected));
     };
@@ -40,6 +54,10 @@ fn type_fault(found: &str, expected: &str) -> String {
         Ok(_) if is_number => format!("{text} is text; write the number {}", text.trim_matches('"')),
         _ => format!("{text} is text; write {}", wanted(expected)),
     }
+}
+
+fn whole_number(expected: &str) -> Option<(&'static str, i128, i128)> {
+    WHOLE_NUMBERS.into_iter().find(|(name, ..)| *name == expected)
 }
 
 /// A found value: the parser writes ``integer `5` ``.
@@ -54,7 +72,7 @@ fn value(found: &str) -> String {
 fn wanted(expected: &str) -> String {
     match expected {
         of if NUMBERS.contains(&of) => "a number".to_owned(),
-        of if WHOLE_NUMBERS.contains(&of) => "a whole number".to_owned(),
+        of if whole_number(of).is_some() => "a whole number".to_owned(),
         "a string" => "a text in quotes".to_owned(),
         "a sequence" => "a list".to_owned(),
         "a map" => "an object".to_owned(),
@@ -81,7 +99,12 @@ mod tests {
             ("invalid type: string \"5\", expected f64 at line 1 column 9", "\"5\" is text; write the number 5"),
             ("invalid type: string \"1k\", expected f64", "\"1k\" is text; write a number"),
             ("invalid type: integer `5`, expected a string", "it is 5; write a text in quotes"),
-            ("invalid value: integer `-1`, expected u32", "it is -1; write a whole number"),
+            ("invalid value: integer `-1`, expected u32", "it is -1; write a whole number from 0 to 4294967295"),
+            (
+                "invalid value: integer `1099511627776`, expected u32",
+                "it is 1099511627776; write a whole number from 0 to 4294967295",
+            ),
+            ("invalid type: floating point `1.5`, expected u32", "it is 1.5; write a whole number"),
             ("unknown variant `HP`, expected `hp` or `spot`", "\"HP\" is not known; write `hp` or `spot`"),
             ("expected value at line 1 column 1", "expected value at line 1 column 1"),
             ("EOF while parsing a value at line 1 column 0", "the body is empty: write it in JSON"),

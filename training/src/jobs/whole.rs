@@ -1,6 +1,6 @@
 //! Whether lists of jobs make up the usage: bounds of a list that holds another cluster's jobs, or those of another time, say nothing.
 
-use super::{ClusterJobs, PoolJobs};
+use super::{ClusterJobs, EPOCH, PoolJobs};
 use command_line::print_notice;
 use datasets::{HourRange, Panel};
 use forecaster::scores::actual_peak_gpus;
@@ -19,7 +19,7 @@ pub fn whole<'a>(jobs: &'a ClusterJobs, panel: &Panel, hours: HourRange) -> Opti
         Some(part) => {
             print_notice(format_args!(
                 "note: from {hours} the HP jobs of --jobs need {part:.2} of the GPUs that the usage has: check that the lists hold all \
-                 HP jobs of the cluster, each once, and --epoch; bounds with jobs are not scored"
+                 HP jobs of the cluster, each once and at its time ({EPOCH}); bounds with jobs are not scored"
             ));
             None
         }

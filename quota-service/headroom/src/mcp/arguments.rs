@@ -242,13 +242,25 @@ pub fn pool(arguments: &mut JsonObject) -> Result<OfPool, ErrorData> {
 
 /// The arguments of a tool.
 pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ErrorData> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|fault| ErrorData::invalid_params(format!("arguments: {fault}"), None))
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|fault| {
+        let place = match fault.path().to_string() {
+            of_all if of_all == "." => String::new(),
+            place => format!("`{place}`: "),
+        };
+        ErrorData::invalid_params(format!("arguments: {place}{}", fault.inner()), None)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_argument_is_named() {
+        let read = |text: &str| read::<Quota>(serde_json::from_str(text).unwrap()).unwrap_err().message;
+        assert_eq!(read(r#"{"hours": "4"}"#), "arguments: `hours`: invalid type: string \"4\", expected u8");
+        assert!(read(r#"{"zone": 1}"#).starts_with("arguments: `zone`: unknown field"), "{}", read(r#"{"zone": 1}"#));
+    }
 
     #[test]
     fn a_question_for_a_task_and_for_a_quota_at_once_is_refused() {

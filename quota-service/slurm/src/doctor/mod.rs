@@ -29,7 +29,8 @@ pub async fn run(
     flags: DoctorFlags,
     json: bool,
 ) -> Result<(), Failure> {
-    let examined = async |config: &Config, entries: &[Entry]| (Report::of(examine(config, entries).await), Exit::Failure);
+    let examined =
+        async |config: &Config, entries: &[Entry]| (Report::of(examine(config, entries).await), Exit::Failure);
     command_line::doctor("headroom-slurm", settings, (flags.strict, json), examined).await
 }
 
