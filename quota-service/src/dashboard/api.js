@@ -10,9 +10,18 @@ const AT_ONCE = 4;
 export class Problem extends Error {
   constructor(status, code, detail, extra = {}) {
     super(detail);
-    Object.assign(this, { status, code, detail, title: extra.title, errors: extra.errors ?? [] });
+    Object.assign(this, { status, code, detail, at: Date.now(), title: extra.title, errors: extra.errors ?? [] });
   }
 }
+
+const unreachable = () =>
+  new Problem(0, "unreachable", "The service does not answer: it may have stopped, or the network is down.");
+
+/** Whether there is nothing to show, as opposed to a fault. */
+export const isAbsent = (fault) => fault.status === 404 || fault.status === 409;
+
+/** A service that is gone, overloaded or broken says nothing of what was asked: its last answer may still be so. */
+const isPassing = (fault) => fault.status === 0 || fault.status === 429 || fault.status >= 500;
 
 const answers = new Map();
 const waiting = [];
@@ -63,7 +72,7 @@ async function sent(url, options) {
   try {
     return await fetch(url, { cache: "no-store", ...options });
   } catch {
-    throw new Problem(0, "unreachable", "The service does not answer: it may have stopped, or the network is down.");
+    throw unreachable();
   } finally {
     underWay -= 1;
     turn();
@@ -87,7 +96,9 @@ async function asked(url, before) {
   const response = await sent(url, { headers: headers(etag) });
   if (response.status === 304 && before) return { ...before, at: Date.now() };
   if (!response.ok) throw await problem(response);
-  const text = await response.text();
+  const text = await response.text().catch(() => {
+    throw unreachable();
+  });
   if (before && before.text === text) return { ...before, etag: response.headers.get("etag"), at: Date.now() };
   return {
     text,
@@ -102,20 +113,40 @@ async function asked(url, before) {
 export function get(url, fresh = false) {
   const kept = answers.get(url);
   if (kept && !fresh && (kept.pending || Date.now() - kept.began < SHARED_MS)) return kept.promise;
-  const entry = { began: Date.now(), pending: true, last: kept?.last };
-  entry.promise = asked(url, kept?.last).then(
+  const entry = { began: Date.now(), pending: true, known: kept?.known };
+  entry.promise = asked(url, kept?.known?.answer).then(
     (answer) => {
       entry.pending = false;
-      entry.last = answer;
+      entry.known = { answer };
       return answer;
     },
     (fault) => {
       entry.pending = false;
+      // What a token no longer allows is not kept.
+      if (!isPassing(fault)) entry.known = isAbsent(fault) ? { fault } : undefined;
       throw fault;
     },
   );
   answers.set(url, entry);
   return entry.promise;
+}
+
+/**
+ * The `answer` to a question or the `fault` that came instead. Where the service is gone, `gone` says so, beside its last
+ * answer; where it never answered this question, `fault` is the same as `gone`.
+ */
+export async function look(url, fresh = false) {
+  try {
+    return { answer: await get(url, fresh) };
+  } catch (fault) {
+    if (!isPassing(fault)) return { fault };
+    return { ...(answers.get(url)?.known ?? { fault }), gone: fault };
+  }
+}
+
+/** Has everything asked again. What was answered stays known: the service may be gone before it answers again. */
+function outdate() {
+  for (const [url, { known }] of answers) answers.set(url, { began: 0, pending: false, known });
 }
 
 /** An answer that stays open. It takes no turn: it would keep the others from theirs. */
@@ -135,7 +166,7 @@ export async function send(method, url, body) {
   if (body) options.body = JSON.stringify(body);
   const response = await sent(url, options);
   if (!response.ok) throw await problem(response);
-  answers.clear();
+  outdate();
   const text = await response.text();
   return text ? JSON.parse(text) : null;
 }

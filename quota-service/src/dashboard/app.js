@@ -1,6 +1,6 @@
 // Which page is shown, and when it asks again.
 
-import { get } from "./api.js";
+import { look } from "./api.js";
 import { badge, h, say } from "./dom.js";
 import { clock, duration, moment } from "./format.js";
 import { poolPage } from "./pool.js";
@@ -18,7 +18,9 @@ const heading = document.getElementById("heading");
 const content = document.getElementById("content");
 const age = document.getElementById("age");
 const clockBadge = document.getElementById("clock");
-let [page, shown, refreshedAt, busy, again] = [null, null, null, null, false];
+let [page, shown, busy, again] = [null, null, null, false];
+/** When the last reading of this page began and ended; whether it brought an answer or not. */
+let reading = { began: null, ended: null };
 
 /** The parts of `#/pool/NAME/part`, decoded. */
 function route() {
@@ -66,7 +68,7 @@ function open(isFirst) {
     heading.textContent = page.heading;
     content.replaceChildren(...(page.lead ?? []), ...page.sections.map((section) => section.element));
     mark(parts[0]);
-    refreshedAt = null;
+    reading = { began: null, ended: null };
     refresh();
     if (!isFirst) {
       window.scrollTo(0, 0);
@@ -79,7 +81,7 @@ function open(isFirst) {
 /** Whether the service runs on a clock of its own, as its quotas say. */
 async function readClock(current) {
   const url = current.clock();
-  const answer = url ? await get(url).catch(() => null) : null;
+  const { answer } = url ? await look(url) : {};
   const virtual = answer?.data.as_of ? new Date(answer.data.as_of) : null;
   if (current !== page) return;
   clockBadge.replaceChildren(
@@ -101,6 +103,7 @@ async function refresh(force = false) {
   const current = page;
   if (busy === current) return void (again ||= force);
   busy = current;
+  const began = Date.now();
   try {
     await current.prepare?.(force);
     const changed = await Promise.all(
@@ -108,10 +111,11 @@ async function refresh(force = false) {
     );
     await readClock(current);
     if (current !== page) return;
-    refreshedAt = Date.now();
+    reading = { began, ended: Date.now() };
     showAge();
     const names = changed.filter(Boolean);
-    if (names.length > 0) say(`Changed: ${names.join(", ")}`);
+    const { gone } = current.sections.find((section) => section.gone) ?? {};
+    if (names.length > 0) say(gone ? `${gone.detail} The figures are old.` : `Changed: ${names.join(", ")}`);
   } finally {
     if (busy === current) busy = null;
     // A click asked for it while it was under way: something has changed since.
@@ -122,12 +126,24 @@ async function refresh(force = false) {
   }
 }
 
+/** When the last answer came to anything on the page; null while none has. */
+function readAt() {
+  const all = page.sections.map((section) => section.readAt).filter(Boolean);
+  return all.length > 0 ? Math.max(...all) : null;
+}
+
+/** The age of the last answer: a reading that failed does not make the figures younger. */
 function showAge() {
-  if (!refreshedAt) return age.replaceChildren("asking …");
-  const seconds = Math.round((Date.now() - refreshedAt) / 1000);
-  const at = new Date(refreshedAt);
+  if (!reading.ended) return age.replaceChildren("asking …");
+  const isGone = page.sections.some((section) => section.gone);
+  const last = readAt() ?? (isGone ? null : reading.ended);
+  if (!last) return age.replaceChildren("nothing was read yet");
+  const seconds = Math.round((Date.now() - last) / 1000);
+  const at = new Date(last);
+  const isOld = isGone && last < reading.began;
   age.replaceChildren(
-    "as of ",
+    isOld ? badge("warn", "old figures", "The last reading brought no answer: these are the figures of before") : "",
+    isOld ? " as of " : "as of ",
     h("time", { datetime: at.toISOString(), title: `${at.toISOString()} (UTC)` }, clock(at)),
     seconds < 2 ? ", just now" : `, ${duration(seconds)} ago`,
   );
@@ -137,7 +153,7 @@ function showAge() {
 function beat() {
   if (document.visibilityState !== "visible") return;
   showAge();
-  if (refreshedAt && Date.now() - refreshedAt >= EVERY_MS) refresh();
+  if (reading.ended && Date.now() - reading.ended >= EVERY_MS) refresh();
 }
 
 function redraw() {

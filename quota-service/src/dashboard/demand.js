@@ -85,8 +85,7 @@ function fan(data, pool, organization, withLimits) {
       : data.forecast?.organizations.find((one) => one.organization === organization)?.steps) ?? [];
   const from = data.demand ? seconds(data.demand.from) : 0;
   const { x, lines } = joined(from, measured ?? [], steps, ["mean_gpus", "q50_gpus", "q90_gpus", "q95_gpus"]);
-  if (x.length === 0)
-    return h("p", { class: "quiet" }, "Neither measured demand nor a forecast is known for these hours.");
+  if (x.length === 0) return null;
   const { made, bands } = pictured(lines, isPool);
   const now = steps[0] ? seconds(steps[0].target_time) : from + (measured ?? []).length * HOUR_S;
   const all = isPool && withLimits ? [...made, ...limits(x, data.explained, now)] : made;
@@ -168,9 +167,12 @@ export function demandSection(pool, state) {
     render: (data, { faults }) => {
       offer(selector, data, chosen);
       const missing = ["demand", "forecast"].filter((name) => faults[name]);
+      const none = "Neither measured demand nor a forecast is known for these hours.";
+      // An answer that did not come does not say that nothing is known.
+      const isKnown = ["demand", "forecast", "pools"].every((name) => data[name]);
       return [
         ...missing.map((name) => notice(faults[name], () => section.refresh(true))),
-        fan(data, pool, chosen.organization, chosen.limits),
+        fan(data, pool, chosen.organization, chosen.limits) ?? (isKnown && h("p", { class: "quiet" }, none)),
       ];
     },
   });

@@ -42,6 +42,16 @@ export function facts(pairs, attributes) {
   );
 }
 
+/** Longer texts of a table, which no time is, wrap: one name would push the figures of all rows out of sight. */
+const LONG = 28;
+
+/** Texts of a cell, the long ones of which wrap. */
+function wrapping(content) {
+  if (Array.isArray(content)) return content.map(wrapping);
+  const isLong = typeof content === "string" && content.length > LONG;
+  return isLong ? h("span", { class: "long" }, content) : content;
+}
+
 /**
  * A table that scrolls by itself where it is too wide; with `cards`, a phone shows each row as a card. What becomes a block by
  * style is no table any more to those who listen: roles say that it is one.
@@ -51,10 +61,10 @@ export function table({ caption, columns, rows, hideCaption = true, cards = fals
   const role = (name) => (cards ? name : null);
   const kind = (column) => (column.number ? "number" : null);
   const head = columns.map((column) =>
-    h("th", { scope: "col", role: role("columnheader"), class: kind(column) }, column.name),
+    h("th", { scope: "col", role: role("columnheader"), class: kind(column) }, wrapping(column.name)),
   );
   const cell = (content, index) => {
-    const shown = cards ? h("span", null, content) : content;
+    const shown = cards ? h("span", null, wrapping(content)) : wrapping(content);
     const attributes = { class: kind(columns[index]), data: cards ? { label: columns[index].name } : null };
     if (index === 0) return h("th", { scope: "row", role: role("rowheader"), ...attributes }, shown);
     return h("td", { role: role("cell"), ...attributes }, shown);

@@ -232,7 +232,14 @@ function summary(nodes, hours) {
   const full = shares.filter((share) => share >= 1).length;
   const idle = shares.filter((share) => share === 0).length;
   if (shares.length === 0) return `${count(nodes.length, "node")}; no hour of them is known yet.`;
-  return `${count(nodes.length, "node")} over ${count(hours.length, "hour")}: at the peak of an hour ${percent(mean(shares))} of a node's GPUs are allocated on average; ${percent(full / shares.length)} of the node hours are full, ${percent(idle / shares.length)} empty.`;
+  const known = hours.filter((_, hour) => nodes.some((node) => node.peak_gpus[hour] !== null)).length;
+  const over = `${known < hours.length ? `${number(known)} of ` : ""}${count(hours.length, "hour")}`;
+  // A node that was added within these hours lacks some that others have.
+  const whose = shares.length < nodes.length * hours.length ? "known node hours" : "node hours";
+  const allocated = `at the peak of an hour ${percent(mean(shares))} of a node's GPUs are allocated on average`;
+  const [fullShare, idleShare] = [full, idle].map((part) => percent(part / shares.length));
+  const states = `${fullShare} of the ${whose} are full, ${idleShare} empty`;
+  return `${count(nodes.length, "node")} over ${over}: ${allocated}; ${states}.`;
 }
 
 /** Which nodes the reader wants to see: those with a text in their name, and a part of many. */

@@ -1,6 +1,6 @@
 // The page of one pool.
 
-import { address, get } from "./api.js";
+import { address, look } from "./api.js";
 import { h } from "./dom.js";
 import { demandSection } from "./demand.js";
 import { etaSection, historySection } from "./eta.js";
@@ -81,16 +81,17 @@ export function poolPage(id) {
   const trouble = h("div", null);
   /** Before the parts: which hours there are. */
   const prepare = async (force) => {
-    try {
-      const { pools } = (await get("/v1/pools", force)).data;
-      const found = take(state, pools, id);
-      trouble.replaceChildren(...(found ? [] : [unknown(pools)]));
-      if (!found || found.same) return;
-      quota.showHours();
-      whatIf.showHours();
-    } catch (fault) {
+    const { answer, fault } = await look("/v1/pools", force);
+    if (!answer) {
       trouble.replaceChildren(notice(fault));
+      return;
     }
+    const { pools } = answer.data;
+    const found = take(state, pools, id);
+    trouble.replaceChildren(...(found ? [] : [unknown(pools)]));
+    if (!found || found.same) return;
+    quota.showHours();
+    whatIf.showHours();
   };
   const clockKnown = (now) => {
     const isFirst = state.now === null;

@@ -1,6 +1,6 @@
 // Training runs of a cluster beside each other.
 
-import { address, get } from "./api.js";
+import { address, look } from "./api.js";
 import { badge, choice, field, h, table } from "./dom.js";
 import { count, duration, NONE, number, signed, time } from "./format.js";
 import { notice, Section } from "./section.js";
@@ -227,7 +227,7 @@ function noRun(cluster) {
 /** The parts of the page: three views of one answer. */
 function parts(cluster) {
   const chosen = { first: null, second: null };
-  const sources = () => ({ answer: cluster ? address("/v1/runs", { cluster }) : null });
+  const sources = () => (cluster ? { answer: address("/v1/runs", { cluster }) } : { list: "/v1/pools" });
   const part = (id, title, view) => {
     const none = () => h("p", { class: "quiet" }, "There is no cluster yet.");
     const render = ({ answer }, section) => (answer ? view(answer, section) : none());
@@ -256,16 +256,17 @@ export function runsPage(cluster) {
   const [clusters, trouble] = [h("div", null), h("div", null)];
   let offered = null;
   const prepare = async (force) => {
-    try {
-      const names = [...new Set((await get("/v1/pools", force)).data.pools.map((pool) => pool.cluster))].sort();
-      trouble.replaceChildren();
-      if (!cluster && names.length > 0) location.replace(runsLink(names[0]));
-      if (names.join("\n") === offered) return;
-      offered = names.join("\n");
-      clusters.replaceChildren(...clusterChoice(cluster, names));
-    } catch (fault) {
+    const { answer, fault } = await look("/v1/pools", force);
+    if (!answer) {
       trouble.replaceChildren(notice(fault));
+      return;
     }
+    const names = [...new Set(answer.data.pools.map((pool) => pool.cluster))].sort();
+    trouble.replaceChildren();
+    if (!cluster && names.length > 0) location.replace(runsLink(names[0]));
+    if (names.join("\n") === offered) return;
+    offered = names.join("\n");
+    clusters.replaceChildren(...clusterChoice(cluster, names));
   };
   const title = cluster ? `Runs of ${cluster}` : "Runs";
   const lead = [trouble, h("div", { class: "controls" }, clusters)];

@@ -1,7 +1,8 @@
 // A part of a page: it asks for what it shows, says so where it gets no answer, and draws again only what has changed.
 
-import { get } from "./api.js";
+import { isAbsent, look } from "./api.js";
 import { h } from "./dom.js";
+import { clock, utc } from "./format.js";
 
 /** Why a part has nothing to show, in words. */
 function words(fault) {
@@ -10,20 +11,24 @@ function words(fault) {
   return fault.detail || String(fault);
 }
 
-/** Whether there is nothing to show, as opposed to a fault. */
-const isAbsent = (fault) => fault.status === 404 || fault.status === 409;
-
-/** A notice that stands where an answer is missing, with a button that asks again. */
-export function notice(fault, again) {
+/** A notice that stands where an answer is missing, with a button that asks again; `more` follows its words. */
+export function notice(fault, again, more) {
   const absent = isAbsent(fault);
   const kind = absent ? "absent" : "fault";
   const lead = absent ? `${fault.title || "Nothing to show"}: ` : fault.status === 403 ? "" : "Not available: ";
   return h(
     "div",
     { class: `notice ${kind}` },
-    h("p", null, h("strong", null, lead), words(fault)),
+    h("p", null, h("strong", null, lead), words(fault), more),
     again && h("button", { type: "button", data: { key: "retry" }, on: { click: again } }, "Try again"),
   );
+}
+
+/** When the oldest of the answers was read; null while there is none. */
+function readAtOf(got) {
+  const read = got.filter(({ fault, gone }) => !gone || fault !== gone);
+  const all = read.map(({ answer, fault }) => (answer ?? fault).at);
+  return all.length > 0 ? Math.min(...all) : null;
 }
 
 /** Keeps the keyboard where it was while its surroundings are made again. */
@@ -53,6 +58,8 @@ export class Section {
   constructor(what) {
     Object.assign(this, { optional: [], ...what });
     this.seen = null;
+    /** When that was read which is shown, and what kept it from being read again. */
+    Object.assign(this, { readAt: null, gone: null });
     this.body = h("div", { class: "body", "aria-busy": "true" }, h("p", { class: "quiet" }, "Loading …"));
     const heading = h(
       "h2",
@@ -77,40 +84,57 @@ export class Section {
     if (!force && addresses === this.answered?.addresses && Date.now() - this.answered.at < (this.everyMs ?? 0)) return false;
     const turn = (this.turn = {});
     const got = await Promise.all(
-      sources.map(([name, url]) =>
-        get(url, force).then(
-          (answer) => ({ name, answer }),
-          (fault) => ({ name, fault }),
-        ),
-      ),
+      sources.map(async ([name, url]) => ({ name, ...(await look(url, force)) })),
     );
     if (this.turn !== turn) return false;
-    this.answered = got.every(({ fault }) => !fault) ? { addresses, at: Date.now() } : null;
+    this.answered = got.every(({ fault, gone }) => !fault && !gone) ? { addresses, at: Date.now() } : null;
+    this.gone = got.find(({ gone }) => gone)?.gone ?? null;
+    this.readAt = readAtOf(got);
     const key = sources.map((source, index) => this.keyOf(source, got[index])).join("\n");
     if (!force && key === this.seen) return false;
     const first = this.seen === null;
     this.seen = key;
     const refused = got.find(({ name, fault }) => fault && !this.optional.includes(name));
-    if (refused) this.show(() => notice(refused.fault, () => this.refresh(true)));
+    if (refused) this.refuse(refused.fault);
+    else if (this.gone && this.readAt === null) this.refuse(this.gone);
     else this.draw(got);
     return !first;
   }
 
   /** What tells an answer from the one before. */
-  keyOf([, url], { answer, fault }) {
-    if (fault) return `${url} ${fault.detail}`;
-    return `${url} ${this.same ? this.same(answer.data) : answer.version}`;
+  keyOf([, url], { answer, fault, gone }) {
+    const state = gone ? `gone: ${gone.detail} ` : "";
+    if (fault) return `${url} ${state}${fault.detail}`;
+    return `${url} ${state}${this.same ? this.same(answer.data) : answer.version}`;
+  }
+
+  /** There is nothing to show but why. */
+  refuse(fault) {
+    this.data = null;
+    const again = () => this.refresh(true);
+    const isOlder = this.gone && fault !== this.gone;
+    this.show(() => (isOlder ? [this.oldNotice(), notice(fault)] : notice(fault, again)));
   }
 
   draw(got) {
     this.data = Object.fromEntries(got.map(({ name, answer }) => [name, answer?.data ?? null]));
-    this.faults = Object.fromEntries(got.filter(({ fault }) => fault).map(({ name, fault }) => [name, fault]));
+    // Of a service that is gone the notice above the figures says enough.
+    const faults = got.filter(({ fault, gone }) => fault && fault !== gone);
+    this.faults = Object.fromEntries(faults.map(({ name, fault }) => [name, fault]));
     this.redraw();
   }
 
   /** Draws what is known once more: the choice of the reader has changed, or the colours. */
   redraw() {
-    if (this.data) this.show(() => this.render(this.data, this));
+    if (!this.data) return;
+    this.show(() => [this.gone && this.oldNotice(), this.render(this.data, this)]);
+  }
+
+  /** The notice above what could not be read again. */
+  oldNotice() {
+    const date = new Date(this.readAt);
+    const when = h("time", { datetime: utc(date), title: `${utc(date)} (UTC)` }, clock(date));
+    return notice(this.gone, () => this.refresh(true), [" What stands below was read at ", when, "."]);
   }
 
   show(make) {

@@ -21,7 +21,7 @@ function expected(start) {
   if (!start) return NONE;
   if (!start.p50) return "not within 72 h";
   const until = start.p90 ? time(start.p90) : "later than 72 h";
-  return h("span", { title: "Earlier with 50 %, and with 90 %" }, time(start.p50), " – ", until);
+  return h("span", { class: "range", title: "Earlier with 50 %, and with 90 %" }, time(start.p50), " – ", until);
 }
 
 function row(task) {

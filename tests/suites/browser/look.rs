@@ -93,6 +93,26 @@ async fn names_that_look_like_markup_are_shown_as_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn long_names_leave_the_figures_of_a_table_in_sight() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    let (id, organization) = ("t".repeat(100), "x".repeat(200));
+    let task = json!({ "cluster": "demo", "gpu_model": "A100", "id": id, "organization": organization, "class": "spot", "gpus_per_pod": 8.0, "pods": 200, "guarantee_hours": 4 });
+    let submitted = opened.service.send("POST", "/v1/tasks", Some(&task)).unwrap();
+    assert!(submitted.0 < 300, "{submitted:?}");
+    for width in [1280, 360] {
+        browser.look(width, "light");
+        opened.go(POOL);
+        assert!(browser.texts("#tasks tbody").join("").contains(&organization), "{:?}", browser.texts("#tasks .body"));
+        let beyond =
+            "const table = document.querySelector('#tasks .wide'); return table.scrollWidth - table.clientWidth";
+        assert_eq!(browser.run(beyond, &[]), 0, "{width} pixels");
+        browser.picture(&format!("long-names-{width}"));
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_weighs_no_more_than_300_kib() {
     let Some(opened) = Opened::new().await else { return };
     let browser = &opened.browser;

@@ -3,6 +3,7 @@
 mod ahead;
 mod driver;
 mod first;
+mod gone;
 mod kept;
 mod look;
 mod statement;
