@@ -265,7 +265,7 @@ impl Client {
 
     fn refusal(&self, path: &str, answer: &Answer) -> ClientError {
         if answer.status.is_redirection() {
-            let to = answer.header(&LOCATION).unwrap_or_else(|| "nowhere".to_owned());
+            let to = answer.header(&LOCATION).unwrap_or_else(|| "no address".to_owned());
             return self.foreign(path, format!("{} leads to {to}", answer.status));
         }
         let after = answer.header(&RETRY_AFTER).and_then(|text| named_pause(&text));

@@ -52,7 +52,7 @@ pub enum Wrong {
     NoTls,
 }
 
-/// What is wrong with a connection, by its fault; `None` where it may come about later.
+/// The reason for which a connection cannot come about, by its fault; `None` where it may come about later.
 pub fn wrong(fault: &(dyn Error + 'static)) -> Option<Wrong> {
     let mut causes = successors(Some(fault), |cause| inner(*cause));
     let tls = causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())?;

@@ -6,7 +6,7 @@ use placement::fleet::Guarantee;
 use vocab::{GpuModel, TaskClass, UnixSeconds};
 
 impl View {
-    /// The promise of a pod that is counted in a pool is of that pool as long as it lasts, whatever its node becomes.
+    /// The promise of a pod that is counted in a pool is of that pool as long as it lasts, also where its node becomes one of another.
     pub(super) fn note_sold(&mut self, pod: &PodFacts, model: &GpuModel, now: UnixSeconds) {
         let lasts = pod.guarantee.is_some_and(|hours| Guarantee::from(pod.since(), hours).until > now);
         let is_known = pod.node.as_ref().is_some_and(|node| self.nodes.contains_key(node));

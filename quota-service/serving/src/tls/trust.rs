@@ -6,7 +6,7 @@ use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVe
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Trusts a service that shows the certificate of this one, whoever has signed it, and those that an authority has signed: services on one
+/// Trusts a service that shows the certificate of this one, by any issuer, and those that an authority has signed: services on one
 /// database mostly have the same files, and their private authority is seldom among them. The handshake proves that the other side has the key.
 #[derive(Debug)]
 pub struct SameOrSigned {
