@@ -351,6 +351,18 @@ fn evictions_of_kueue_are_read_from_its_condition_and_other_ends_of_it_are_not()
 }
 
 #[test]
+fn a_pod_that_its_node_could_not_run_has_lost_its_node_and_did_not_finish() {
+    let reading = Reading::of(&Config::default());
+    for (reason, expected) in
+        [("UnexpectedAdmissionError", End::NodeLost), ("OutOfcpu", End::NodeLost), ("Error", End::Finished)]
+    {
+        let mut pod = of_api("1", serde_json::json!({}));
+        pod.status = serde_json::from_value(serde_json::json!({ "phase": "Failed", "reason": reason })).unwrap();
+        assert_eq!(End::of(&PodFacts::read(&pod, &reading).unwrap().unwrap().0, true), expected, "{reason}");
+    }
+}
+
+#[test]
 fn a_label_that_is_no_organization_leaves_the_pod_counted_for_its_namespace() {
     let config = Config { organization_label: "team".parse().unwrap(), ..Config::default() };
     let labels = serde_json::json!({ "labels": { "team": " team" } });
