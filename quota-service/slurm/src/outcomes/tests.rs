@@ -28,6 +28,7 @@ pub(crate) fn reading() -> Reading {
         qos_hours,
         partition_hours: Guarantees::default(),
         untyped: GpuModel::parse("any").unwrap(),
+        nesting: crate::config::Nesting::Qos,
     }
 }
 

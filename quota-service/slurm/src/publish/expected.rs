@@ -69,7 +69,7 @@ impl Inputs<'_> {
     fn taken(&self, model: &GpuModel, hours: HorizonHours, then: UnixSeconds) -> u64 {
         let Some(pool) = self.view.pools.get(model) else { return 0 };
         let waits = self.config.spot_qos.0.iter().filter(|(_, of)| of.is_some_and(|of| of >= hours));
-        let waiting: u64 = waits.filter_map(|(name, _)| pool.spot_waiting.get(name.as_str())).sum();
+        let waiting: u64 = waits.map(|(name, _)| pool.counted_waiting_gpus(name)).sum();
         pool.promised_gpus(hours, then) + waiting
     }
 }

@@ -235,7 +235,7 @@ impl Publisher {
         let tracked = self.site.tracked().await?;
         let (counting, held) = held_now(&self.site, &self.config).await?;
         let Some(view) = self.shared.view() else { return Ok(None) };
-        self.turns.see(&view);
+        let before = std::mem::take(&mut self.turns);
         let inputs = Inputs {
             config: &self.config,
             counting: &counting,
@@ -244,9 +244,11 @@ impl Publisher {
             offers,
             tracked: &tracked,
             stands: &stands,
-            turns: &self.turns,
+            turns: &before,
             now: self.shared.now(),
         };
+        self.turns = before.clone().after(&inputs);
+        let inputs = Inputs { turns: &self.turns, ..inputs };
         let (wanted, expected) = (inputs.wanted(), inputs.expected());
         Ok(Some(Read { stands, held, wanted, expected }))
     }

@@ -45,7 +45,7 @@ pub struct Inputs<'a> {
     pub tracked: &'a BTreeSet<String>,
     /// Limits that stand. One of a model whose quota is no longer fresh is not raised.
     pub stands: &'a ByName,
-    /// When jobs of each QOS began last.
+    /// Jobs whose turn it is.
     pub turns: &'a Turns,
     /// Now.
     pub now: UnixSeconds,
@@ -123,27 +123,26 @@ impl Inputs<'_> {
         if self.config.nesting == Nesting::Accounts {
             return promised.iter().map(|(hours, _)| quota(*hours)).collect();
         }
+        shares(&self.parts(model, promised))
+    }
+
+    /// The QOS of a model, with their quotas and jobs.
+    pub(super) fn parts(&self, model: &GpuModel, promised: &[(HorizonHours, &str)]) -> Vec<Part> {
+        let limits = self.offers.pools.get(model).map(|offer| offer.limits.as_slice()).unwrap_or_default();
         let may_rise = self.may_rise(model);
-        let waiting = |name: &str| {
+        let part = |(hours, name): &(HorizonHours, &str)| {
+            let quota = offered(limits, *hours).milli() / MilliGpus::PER_GPU;
+            let part = Part { quota, inside: self.inside(name, model, *hours), ..Part::default() };
             // No limit may be raised, so none gives up to jobs that wait under another one.
             if !may_rise && let Some(room) = self.room(name, model) {
-                return room;
+                return Part { waiting: room, ..part };
             }
-            let of_pool = self.view.pools.get(model).and_then(|pool| pool.spot_waiting.get(name));
-            of_pool.copied().unwrap_or(0)
+            let pool = self.view.pools.get(model);
+            let demand = pool.map(|pool| self.turns.demand(model, pool, name, quota)).unwrap_or_default();
+            let part = Part { waiting: demand.gpus, least: demand.least, ..part };
+            if may_rise { Part { first: demand.first, turn: self.turns.gpus(model, name), ..part } } else { part }
         };
-        let first = |name: &str| {
-            let (since, gpus) = self.view.pools.get(model).filter(|_| may_rise)?.spot_first.get(name).copied()?;
-            Some((since, u64::from(gpus)))
-        };
-        let part = |(hours, name): &(HorizonHours, &str)| Part {
-            quota: quota(*hours),
-            inside: self.inside(name, model, *hours),
-            waiting: waiting(name),
-            first: first(name),
-            began: self.turns.last(model, name),
-        };
-        shares(&promised.iter().map(part).collect::<Vec<_>>())
+        promised.iter().map(part).collect()
     }
 
     /// GPUs that the limit that stands leaves.

@@ -1,12 +1,14 @@
 //! Pools, demand and guarantees as jobs and nodes make them. Pure: time is passed in.
 
+mod hold;
 mod pool;
 #[cfg(test)]
 mod tests;
 
-pub use pool::{HpDemand, PoolView, SpotJob};
+pub use hold::Hold;
+pub use pool::{HpDemand, PoolView, SpotJob, SpotWaiting, family};
 
-use crate::config::{Config, Guarantees};
+use crate::config::{Config, Guarantees, Nesting};
 use crate::sightings::Look;
 use slurm_records::nodes::{Nodes, NodesFault};
 use slurm_records::queue::{Queue, QueuedJob};
@@ -26,6 +28,8 @@ pub struct Reading {
     pub partition_hours: Guarantees,
     /// GPU model of GPUs without a type.
     pub untyped: GpuModel,
+    /// Which limits carry the quota.
+    pub nesting: Nesting,
 }
 
 impl Reading {
@@ -44,6 +48,7 @@ impl Reading {
             qos_hours: config.spot_qos.clone(),
             partition_hours: config.spot_partitions.clone(),
             untyped: config.untyped(),
+            nesting: config.nesting,
         }
     }
 
@@ -152,6 +157,7 @@ impl View {
                         account: job.account.clone(),
                         qos: job.qos.clone(),
                         gpus: count,
+                        eligible: job.eligible.unwrap_or(job.submitted),
                         started,
                         hours: reading.hours(&job.qos, &job.partition),
                         is_suspended: job.state == State::Suspended,
@@ -203,8 +209,8 @@ impl View {
                     Err(fault) => self.faults.push(format!("job {}: {fault}", job.name)),
                 },
                 JobClass::Spot => {
-                    let qos = reading.tried_first(&job.qos);
-                    pool.add_spot_waiting(qos, (count, gpus), eligible, is_limited(&job.reason));
+                    let (qos, hold) = (reading.tried_first(&job.qos), Hold::of(&job.reason, reading.nesting));
+                    pool.spot_queue.push(SpotWaiting { name: job.name, qos, task: count, gpus, since: eligible, hold });
                 }
                 JobClass::Other => {}
             }
@@ -227,11 +233,6 @@ fn running_tasks(queue: &Queue) -> BTreeMap<u32, u32> {
 fn allowed_tasks(job: &QueuedJob, running: &BTreeMap<u32, u32>) -> u32 {
     let (Some(most), slurm_records::JobName::Tasks(array)) = (job.most_tasks, job.name) else { return job.tasks };
     job.tasks.min(most.saturating_sub(running.get(&array).copied().unwrap_or(0)))
-}
-
-/// Whether a limit of GPUs holds a job back: `QOSGrpGRES`, `AssocGrpGRES`, and their like.
-fn is_limited(reason: &str) -> bool {
-    reason.contains("GrpGRES") || reason.contains("GrpTRES")
 }
 
 /// An HP job as Headroom takes it.

@@ -1,5 +1,6 @@
 //! One pool.
 
+use super::Hold;
 use slurm_records::JobName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub struct SpotJob {
     pub qos: Arc<str>,
     /// GPUs of this pool.
     pub gpus: u32,
+    /// Since when it might have started.
+    pub eligible: UnixSeconds,
     /// Start.
     pub started: UnixSeconds,
     /// Hours that it is promised; none at will.
@@ -29,6 +32,31 @@ impl SpotJob {
     #[must_use]
     pub fn promised(&self, now: UnixSeconds) -> Option<HorizonHours> {
         self.hours.filter(|hours| self.started.plus_s(hours.seconds()) > now)
+    }
+}
+
+/// A spot job, or tasks of an array, that may start and waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotWaiting {
+    /// Name as Slurm shows it.
+    pub name: JobName,
+    /// QOS.
+    pub qos: Arc<str>,
+    /// GPUs of one task in this pool.
+    pub task: u32,
+    /// GPUs of all its tasks that may start now.
+    pub gpus: u32,
+    /// Since when it waits.
+    pub since: UnixSeconds,
+    /// What holds it back.
+    pub hold: Hold,
+}
+
+/// The number that a job, all tasks of an array, or all components of a heterogeneous job share.
+#[must_use]
+pub const fn family(name: JobName) -> u32 {
+    match name {
+        JobName::Job(id) | JobName::Task(id, _) | JobName::Tasks(id) | JobName::Component(id, _) => id,
     }
 }
 
@@ -56,12 +84,8 @@ pub struct PoolView {
     pub hp_jobs: Vec<HpJob>,
     /// Spot jobs that hold GPUs.
     pub spot: Vec<SpotJob>,
-    /// GPUs of spot jobs that wait, by QOS.
-    pub spot_waiting: BTreeMap<Arc<str>, u64>,
-    /// By QOS, the spot job that a limit has held back longest: since when, and its GPUs.
-    pub spot_first: BTreeMap<Arc<str>, (UnixSeconds, u32)>,
-    /// Spot jobs that a limit holds back: GPUs of a task, and since when it waits.
-    pub(crate) limited: Vec<(u32, UnixSeconds)>,
+    /// Spot jobs that wait.
+    pub spot_queue: Vec<SpotWaiting>,
     /// GPUs of jobs that are neither HP nor spot.
     pub other_gpus: u32,
     /// Since when the first HP job waits.
@@ -89,21 +113,6 @@ impl PoolView {
         }
     }
 
-    pub(super) fn add_spot_waiting(
-        &mut self,
-        qos: Arc<str>,
-        (task, all): (u32, u32),
-        since: UnixSeconds,
-        is_limited: bool,
-    ) {
-        *self.spot_waiting.entry(qos.clone()).or_default() += u64::from(all);
-        if is_limited {
-            let first = self.spot_first.entry(qos).or_insert((since, task));
-            *first = (*first).min((since, task));
-            self.limited.push((task, since));
-        }
-    }
-
     /// HP jobs, each once: tasks of an array that wait may be several records of one name, and a report takes a name once.
     #[must_use]
     pub fn distinct_hp_jobs(&self) -> BTreeMap<TaskId, HpJob> {
@@ -119,7 +128,14 @@ impl PoolView {
     /// GPUs of spot jobs that wait.
     #[must_use]
     pub fn spot_waiting_gpus(&self) -> u64 {
-        self.spot_waiting.values().sum()
+        self.spot_queue.iter().map(|job| u64::from(job.gpus)).sum()
+    }
+
+    /// GPUs of a QOS whose jobs wait for our limit or for GPUs.
+    #[must_use]
+    pub fn counted_waiting_gpus(&self, qos: &str) -> u64 {
+        let counted = self.spot_queue.iter().filter(|job| &*job.qos == qos && job.hold.counts());
+        counted.map(|job| u64::from(job.gpus)).sum()
     }
 
     /// GPUs of all jobs that hold some.
@@ -158,8 +174,8 @@ impl PoolView {
     #[must_use]
     pub fn longest_limit_wait_s(&self, now: UnixSeconds) -> u64 {
         let idle = self.idle_gpus();
-        let waits = self.limited.iter().filter(|(gpus, _)| u64::from(*gpus) <= idle);
-        waits.map(|(_, since)| u64::try_from(now.since_s(*since)).unwrap_or(0)).max().unwrap_or(0)
+        let waits = self.spot_queue.iter().filter(|job| job.hold == Hold::Limit && u64::from(job.task) <= idle);
+        waits.map(|job| u64::try_from(now.since_s(job.since)).unwrap_or(0)).max().unwrap_or(0)
     }
 
     /// State of the pool for Headroom.

@@ -172,7 +172,7 @@ fn a_job_that_waits_is_spot_in_capitals_too_and_with_several_qos_it_waits_for_th
     let waits = |id, qos: &str| job(id, "PENDING", "gres/gpu=2,gres/gpu:a100=2", &[("qos", &format!("\"{qos}\""))]);
     let jobs = [waits(1, "SPOT1H"), waits(2, "spot1h,spot4h"), waits(3, "spot1h,normal")];
     let of = pool(&view(&jobs, &[node("g1", "a100", IDLE, 0)]), "a100");
-    let waiting: Vec<(&str, u64)> = of.spot_waiting.iter().map(|(qos, gpus)| (qos.as_ref(), *gpus)).collect();
+    let waiting: Vec<(&str, u32)> = of.spot_queue.iter().map(|job| (job.qos.as_ref(), job.gpus)).collect();
     assert_eq!(waiting, [("spot1h", 2), ("spot4h", 2)]);
     assert_eq!(of.hp.values().map(|demand| demand.waiting_gpus).sum::<u64>(), 2, "one may start as HP work");
 }

@@ -1,7 +1,7 @@
 //! Limits that follow from quotas, jobs and settings.
 
 use super::*;
-use crate::view::{PoolView, SpotJob};
+use crate::view::{Hold, PoolView, SpotJob, SpotWaiting};
 use connectors::Offer;
 use proptest::prelude::*;
 use slurm_records::JobName;
@@ -19,10 +19,17 @@ fn spot(qos: &str, account: &str, gpus: u32, promise: u64, age_s: i64) -> SpotJo
         account: account.into(),
         qos: qos.into(),
         gpus,
+        eligible: UnixSeconds::new(NOW - age_s),
         started: UnixSeconds::new(NOW - age_s),
         hours: Some(hours(promise)),
         is_suspended: false,
     }
+}
+
+/// Tasks of an array, of a GPU each.
+fn waits(qos: &str, gpus: u32) -> SpotWaiting {
+    let (name, since) = (JobName::Tasks(9), UnixSeconds::new(NOW - 60));
+    SpotWaiting { name, qos: qos.into(), task: 1, gpus, since, hold: Hold::Limit }
 }
 
 struct Case {
@@ -167,7 +174,7 @@ fn while_a_quota_is_no_longer_fresh_jobs_that_wait_move_nothing_from_one_limit_t
     let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 2, 1, 60)], &[(1, 20), (4, 20)]);
     let tres = |gpus: u64| -> Tres { ["gres/gpu", "gres/gpu:a100"].map(|tres| (tres.to_owned(), gpus)).into() };
     case.stands = [("spot1h".to_owned(), tres(11)), ("spot4h".to_owned(), tres(9))].into();
-    case.view.pools.values_mut().next().unwrap().spot_waiting.insert("spot4h".into(), 16);
+    case.view.pools.values_mut().next().unwrap().spot_queue.push(waits("spot4h", 16));
     assert_eq!(case.limits(), [3, 17], "fresh: the queue decides");
     case.offers.pools.values_mut().next().unwrap().stage = Stage::Stale;
     assert_eq!(case.limits(), [11, 9], "the last ones stand");
@@ -194,8 +201,7 @@ fn gpus_are_expected_once_promises_have_ended_and_jobs_ahead_have_theirs() {
     let offer = case.offers.pools.values_mut().next().unwrap();
     let step = |at: i64| connectors::DemandStep { begins: hour.plus_s(3_600 * at), upper: MilliGpus::from_gpus(56) };
     offer.demand = (0..7).map(step).collect();
-    let waiting = &mut case.view.pools.values_mut().next().unwrap().spot_waiting;
-    waiting.insert("spot4h".into(), 3);
+    case.view.pools.values_mut().next().unwrap().spot_queue.push(waits("spot4h", 3));
     // Of 64 GPUs 56 are HP's. The promise ends within the next hour, and 3 GPUs are waited for.
     let text = |one: &super::super::Expected| {
         format!("{} {} {} {}", one.name, one.tres, one.at.since_s(hour) / 3_600, one.gpus)
