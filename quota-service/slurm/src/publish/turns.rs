@@ -134,6 +134,10 @@ impl Turns {
 
     fn note_refused(&mut self, model: &GpuModel, pool: &PoolView, now: UnixSeconds) {
         self.refused.retain(|(of, _), refused| of != model || now.since_s(refused.at) < BELIEVED_S);
+        let waiting: BTreeSet<u32> = pool.spot_queue.iter().map(|job| family(job.name)).collect();
+        for (_, refused) in self.refused.iter_mut().filter(|((of, _), _)| of == model) {
+            refused.families.retain(|number| waiting.contains(number));
+        }
         let mut seen: BTreeMap<&Arc<str>, BTreeSet<u32>> = BTreeMap::new();
         for job in pool.spot_queue.iter().filter(|job| job.hold == Hold::OtherLimit) {
             seen.entry(&job.qos).or_default().insert(family(job.name));

@@ -2,7 +2,7 @@
 
 use crate::config::Nesting;
 
-/// What holds a job back.
+/// Cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// A limit that this connector writes.

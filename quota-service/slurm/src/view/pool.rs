@@ -48,7 +48,7 @@ pub struct SpotWaiting {
     pub gpus: u32,
     /// Since when it waits.
     pub since: UnixSeconds,
-    /// What holds it back.
+    /// Cause of its wait.
     pub hold: Hold,
 }
 

@@ -315,7 +315,7 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(29), cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_large_job_begins_in_time_whoever_fills_the_quota(
+    fn each_large_job_begins_in_time_beside_small_ones_of_all_qos(
         quota in 6u32..20, qos in 2usize..5, raise_after_s in 2u64..12,
         large in prop::collection::vec((0usize..5, 2u32..20, 0i64..60), 1..5),
         sizes in prop::collection::vec(1u32..3, 5),
