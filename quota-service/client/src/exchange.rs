@@ -248,6 +248,12 @@ impl Client {
                 ),
             },
             Some(Wrong::Certificate) => speaks("its certificate is one of another name or time"),
+            Some(Wrong::Authority) => speaks(
+                "its certificate is one of an authority: give it one of a server (openssl req -x509 … -addext basicConstraints=critical,CA:FALSE)",
+            ),
+            Some(Wrong::AsksForOurs) => {
+                speaks("it asks clients for a certificate (tls_client_ca_file), and this client shows none")
+            }
             Some(Wrong::NoTls) => speaks("it speaks no TLS, as a URL with http:// would have it"),
             None if is_no_http(fault) => {
                 speaks("it speaks no HTTP there, perhaps TLS, as a URL with https:// would have it")

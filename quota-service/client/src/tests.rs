@@ -283,18 +283,23 @@ async fn writing(bytes: &'static [u8], tls: Option<Arc<ServerConfig>>) -> u16 {
 #[tokio::test]
 async fn a_connection_that_no_later_try_brings_about_is_named_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let made = || {
+    let made = |is_ca: rcgen::IsCa| {
         let key = rcgen::KeyPair::generate().unwrap();
-        let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.is_ca = is_ca;
         (params.self_signed(&key).unwrap(), key)
     };
-    let (certificate, key) = made();
-    let ca_file = folder.path().join("ca.pem");
-    std::fs::write(&ca_file, made().0.pem()).unwrap();
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let server = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]).unwrap();
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let server = server.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    let server = |(certificate, key): &(rcgen::Certificate, rcgen::KeyPair)| {
+        let server = ServerConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13]).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        server.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap()
+    };
+    // As openssl makes it where nothing else is asked for.
+    let own = made(rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained));
+    let (as_authority, server) = (server(&own), server(&made(rcgen::IsCa::NoCa)));
+    let ca_file = folder.path().join("ca.pem");
+    std::fs::write(&ca_file, own.0.pem()).unwrap();
     let asked = async |url: String| {
         let options = Options {
             url: url.parse().unwrap(),
@@ -307,6 +312,8 @@ async fn a_connection_that_no_later_try_brings_about_is_named_at_once() {
     };
     let untrusted = asked(format!("https://localhost:{}", writing(b"", Some(Arc::new(server))).await)).await;
     assert!(matches!(&untrusted, ClientError::Settings { setting, .. } if setting == "api_ca_file"), "{untrusted}");
+    let authority = asked(format!("https://localhost:{}", writing(b"", Some(Arc::new(as_authority))).await)).await;
+    assert!(authority.to_string().contains("its certificate is one of an authority"), "{authority}");
     let plain = asked(format!("https://localhost:{}", writing(b"HTTP/1.1 400 Bad Request\r\n\r\n", None).await)).await;
     assert!(matches!(&plain, ClientError::Foreign { detail, .. } if detail.contains("http://")), "{plain}");
     // An alert of TLS.

@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 /// TLS of a client that trusts the authorities of a file (PEM), or, without one and where it `is_secure`, those of the machine.
 ///
@@ -48,6 +48,10 @@ pub enum Wrong {
     Untrusted,
     /// The certificate is one of another name or time.
     Certificate,
+    /// The certificate is one of an authority, as openssl makes it by default, and not of a server.
+    Authority,
+    /// The other side asks for a certificate of the client.
+    AsksForOurs,
     /// The other side speaks no TLS.
     NoTls,
 }
@@ -65,7 +69,11 @@ pub fn wrong(fault: &(dyn Error + 'static)) -> Option<Wrong> {
             | CertificateError::NotValidForName
             | CertificateError::NotValidForNameContext { .. },
         ) => Some(Wrong::Certificate),
+        rustls::Error::InvalidCertificate(fault) if format!("{fault:?}").contains("CaUsedAsEndEntity") => {
+            Some(Wrong::Authority)
+        }
         rustls::Error::InvalidCertificate(_) => Some(Wrong::Untrusted),
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => Some(Wrong::AsksForOurs),
         rustls::Error::InvalidMessage(_) => Some(Wrong::NoTls),
         _ => None,
     }

@@ -29,6 +29,8 @@ const LOGGED: usize = 20;
 /// Age at which unsent reports are dropped: quotas use no older usage, and a database that was down for a week has other
 /// problems.
 const KEPT_HOURS: i64 = vocab::HOURS_PER_WEEK;
+/// Between tries of a program that is stopped.
+const LAST_TRIES_EVERY: Duration = Duration::from_secs(1);
 /// Organizations that were seen so long ago are known.
 const KNOWN_HOURS: i64 = vocab::HOURS_PER_WEEK;
 
@@ -93,7 +95,10 @@ pub async fn run(
             _ = stop.wait_for(|stops| *stops) => break,
         }
     }
-    reporter.report().await;
+    // Until all of it is taken: the caller ends it in time.
+    while !reporter.report().await {
+        tokio::time::sleep(LAST_TRIES_EVERY).await;
+    }
 }
 
 struct Reporter<R> {
@@ -107,7 +112,8 @@ struct Reporter<R> {
 }
 
 impl<R: Reported> Reporter<R> {
-    async fn report(&mut self) {
+    /// Answers whether nothing is left that is to be sent again.
+    async fn report(&mut self) -> bool {
         let now = self.reported.now();
         self.reported.pass_to(now);
         self.learn().await;
@@ -117,8 +123,10 @@ impl<R: Reported> Reporter<R> {
         let waiting = format!("{}_untold", self.program);
         metrics::gauge!(waiting.clone(), "of" => "usage").set(rows.len() as f64);
         metrics::gauge!(waiting, "of" => "outcomes").set(outcomes.len() as f64);
+        let is_all = rows.is_empty() && outcomes.is_empty();
         self.reported.put_back(rows, outcomes);
         self.report_states(now).await;
+        is_all
     }
 
     /// Asks once which organizations Headroom knows, so that none falls silent when this program starts again.

@@ -189,8 +189,8 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// Remedy for a certificate of another service that is not trusted.
-pub const TRUST: &str =
-    "give all services the same tls_certificate_file, or put the certificate of its issuer behind the one in it";
+pub const TRUST: &str = "give all services the same tls_certificate_file, or put the certificate of its issuer behind the one in it, and replace one that has \
+     expired or is of another name";
 
 /// Whether a fault of a connection is one of the certificate that the other side showed: no later try changes that.
 #[must_use]

@@ -17,7 +17,14 @@ type Came = Arc<Mutex<Vec<Vec<String>>>>;
 
 async fn outcomes(State(came): State<Came>, Json(batch): Json<OutcomeBatch>) -> (StatusCode, Json<Value>) {
     let ids: Vec<String> = batch.outcomes.iter().map(|one| one.event_id.clone()).collect();
-    came.lock().unwrap().push(ids.clone());
+    let tries = {
+        let mut came = came.lock().unwrap();
+        came.push(ids.clone());
+        came.len()
+    };
+    if tries < 3 && ids.iter().any(|id| id.starts_with("later")) {
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({})));
+    }
     let refused = |(index, id): (usize, &String)| {
         id.starts_with("bad").then(|| json!({"pointer": format!("/outcomes/{index}/ended_at"), "detail": "ahead"}))
     };
@@ -48,6 +55,29 @@ impl Reported for Nothing {
         (Vec::new(), Vec::new())
     }
     fn put_back(&self, _rows: Vec<UsageRow>, _outcomes: Vec<Outcome>) {}
+    fn states(&self, _offers: &Offers, _now: UnixSeconds) -> Vec<(PoolState, HpJobs)> {
+        Vec::new()
+    }
+}
+
+/// Outcomes that wait.
+struct Pending(Mutex<Vec<Outcome>>);
+
+impl Reported for Pending {
+    fn now(&self) -> UnixSeconds {
+        Nothing.now()
+    }
+    fn pass_to(&self, _now: UnixSeconds) {}
+    fn pools(&self) -> Vec<PoolId> {
+        Vec::new()
+    }
+    fn know(&self, _pool: &PoolId, _organizations: Vec<Organization>) {}
+    fn take(&self) -> (Vec<UsageRow>, Vec<Outcome>) {
+        (Vec::new(), std::mem::take(&mut self.0.lock().unwrap()))
+    }
+    fn put_back(&self, _rows: Vec<UsageRow>, outcomes: Vec<Outcome>) {
+        self.0.lock().unwrap().extend(outcomes);
+    }
     fn states(&self, _offers: &Offers, _now: UnixSeconds) -> Vec<(PoolState, HpJobs)> {
         Vec::new()
     }
@@ -138,4 +168,22 @@ async fn an_outcome_that_contradicts_what_is_stored_is_logged_once() {
     }
     assert_eq!([log.lines_with("other-1"), log.lines_with("good-1")], [1, 0]);
     assert_eq!(log.lines_with("WARN"), 1);
+}
+
+#[tokio::test]
+async fn a_program_that_is_stopped_reports_until_all_is_taken() {
+    let (reporter, came) = reporter().await;
+    let pending = Arc::new(Pending(Mutex::default()));
+    let (stopper, stop) = watch::channel(false);
+    let every = Duration::from_mins(10);
+    let offers = reporter.offers.clone();
+    let reporting = tokio::spawn(run(reporter.headroom.clone(), pending.clone(), offers, "test", every, stop));
+    // After the first round.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    pending.0.lock().unwrap().push(outcome("later"));
+    stopper.send_replace(true);
+    tokio::time::timeout(Duration::from_secs(10), reporting).await.expect("it ends").unwrap();
+    assert!(pending.0.lock().unwrap().is_empty());
+    assert_eq!(came.lock().unwrap().last().unwrap(), &["later"]);
+    assert!(came.lock().unwrap().len() >= 3, "two tries failed: {came:?}");
 }

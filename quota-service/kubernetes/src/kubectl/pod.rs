@@ -216,7 +216,7 @@ fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, ke
     let promised = match (asked.facts.class, asked.facts.guarantee, until) {
         (TaskClass::Hp, ..) => "high-priority pods are not evicted, and need no promise".to_owned(),
         (_, None, _) => match &asked.facts.hours_fault {
-            Some(fault) => format!("nothing is promised to it: {fault}, so that it runs at will, and is evicted first"),
+            Some(fault) => format!("nothing is promised to it, and it is evicted first: {fault}"),
             None => "nothing is promised to it: it runs at will, and is evicted first".to_owned(),
         },
         (_, Some(hours), None) if asked.facts.life == Life::Ended => {

@@ -274,8 +274,10 @@ def _wrong(fault: BaseException) -> str | None:
             return "its certificate is not trusted: name the file of its authority with ca_file, or correct the name in the URL"
         if isinstance(cause, ssl.SSLError) and cause.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
             return "it speaks no TLS: is it http://?"
+        if isinstance(cause, ssl.SSLError) and "CERTIFICATE_REQUIRED" in (cause.reason or ""):
+            return "it asks clients for a certificate (tls_client_ca_file), and this client shows none"
         cause = cause.__cause__ or cause.__context__
-    if isinstance(fault, httpx.RemoteProtocolError) and "illegal status line" in str(fault):
+    if isinstance(fault, httpx.RemoteProtocolError) and str(fault).startswith(("illegal status line", "illegal request line")):
         return "it speaks no HTTP: is it https://?"
     return None
 
