@@ -129,7 +129,7 @@ async fn lists_of_jobs_that_do_not_fit_are_refused(database: TestDatabase) {
         (
             &["--jobs", &jobs, "--epoch", "2030-01-01T00:00:00Z"],
             3,
-            "where the usage of cluster demo ends: check --epoch",
+            "where the usage of cluster demo ends: check the times of the lists (--epoch",
         ),
         (&["--jobs", &jobs, "--epoch", "2023-03-01T00:00:00Z"], 3, "no HP job in the eight weeks before"),
     ] {
