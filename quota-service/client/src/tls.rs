@@ -69,6 +69,7 @@ pub fn wrong(fault: &(dyn Error + 'static)) -> Option<Wrong> {
             | CertificateError::NotValidForName
             | CertificateError::NotValidForNameContext { .. },
         ) => Some(Wrong::Certificate),
+        // It has no variant of its own: the text is that of webpki.
         rustls::Error::InvalidCertificate(fault) if format!("{fault:?}").contains("CaUsedAsEndEntity") => {
             Some(Wrong::Authority)
         }

@@ -165,6 +165,7 @@ impl Parts {
         let reporting = async {
             if config.reporting {
                 let every = seconds(config.report_s);
+                // Dropped at the stop without a last report: the accounting has these outcomes for the next connector, too.
                 let reports = report::run(
                     self.headroom.clone(),
                     shared.clone(),

@@ -23,7 +23,8 @@ use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 use vocab::{ClusterName, Organization, PoolId, UnixSeconds};
 
-/// So long a request with an unknown token waits for the next reading of the tokens, which are read every second.
+/// So long a request with an unknown token waits for the next reading of the tokens, which comes after a fifth of `lease_s`, a second
+/// as delivered.
 const KNOWN_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// A caller with a role and a scope.
@@ -251,9 +252,7 @@ impl Tokens {
         let is_valid = known.until.is_none_or(|until| now < until);
         if is_it && is_valid { Ok(known.caller.clone()) } else { Err(Refused::Unknown) }
     }
-}
 
-impl Tokens {
     /// As [`admit`](Self::admit), but for a token that is not known yet, since it may have been created a moment ago: waits until the tokens
     /// are read once more.
     ///

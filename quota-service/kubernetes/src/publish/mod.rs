@@ -240,14 +240,13 @@ impl Publisher {
             return Ok(());
         }
         let found = kueue_target(&self.calls, &self.config).await;
+        self.looks_for_kueue_at = Some(now + self.config.publish_every() * LOOKS_AGAIN_ROUNDS);
         if let Some(kept) = &self.kueue {
-            self.looks_for_kueue_at = Some(now + self.config.publish_every() * LOOKS_AGAIN_ROUNDS);
             let is_other = matches!(&found, Ok(Some((target, _))) if *target != kept.target);
             if !is_other {
                 return Ok(());
             }
         }
-        self.looks_for_kueue_at = Some(now + self.config.publish_every() * LOOKS_AGAIN_ROUNDS);
         let failed = match &found {
             Err(NoTarget::Call(fault)) => Some(fault.clone()),
             _ => None,

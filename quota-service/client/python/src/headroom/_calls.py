@@ -267,7 +267,7 @@ def check_stream(response: httpx.Response) -> None:
 
 def _wrong(fault: BaseException) -> str | None:
     """The reason for which no later try brings an answer, with the remedy; None where one may."""
-    # The failure of the one that tried comes before that of the library.
+    # The library wraps the fault of the connection.
     cause: BaseException | None = fault
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -303,7 +303,7 @@ def fault_of(response: httpx.Response) -> HeadroomError:
             type="about:blank", title=response.reason_phrase, status=status, detail=response.text[:200], code=""
         )
     if response.is_redirect:
-        return foreign(response, f"{status} leads to {response.headers['location']}")
+        return foreign(response, f"{status} leads to {response.headers.get('location', 'no address')}")
     if status not in TRANSIENT:
         return Refused(status, problem)
     after = response.headers.get("retry-after", "")
