@@ -24,6 +24,8 @@ pub struct Window<'a> {
     pub demand_gpus: &'a [f64],
     /// Whether each of these hours was measured.
     pub measured: &'a [bool],
+    /// Calendar of each of them.
+    pub seen: &'a [HourFeatures],
     /// Calendar of each target hour; calendars are known ahead.
     pub targets: &'a [HourFeatures],
 }
@@ -108,7 +110,8 @@ pub fn at_least(
         series: one.id(),
         issue,
         demand_gpus: &one.demand_gpus()[seen.clone()],
-        measured: &one.measured()[seen],
+        measured: &one.measured()[seen.clone()],
+        seen: &panel.features()[seen],
         targets: &panel.features()[end..end + horizon.steps()],
     })
 }

@@ -72,6 +72,12 @@ pub struct HourFeatures {
 impl HourFeatures {
     pub const HOURS_OF_DAY: usize = vocab::HOURS_PER_DAY as usize;
     pub const WEEKDAYS: usize = 7;
+
+    /// How the day departs from the week: 1 on a day off outside of the weekend, −1 on a working day within it, 0 on all others.
+    #[must_use]
+    pub const fn departure_from_week(&self) -> i8 {
+        self.day_off as i8 - (self.weekday >= 5) as i8
+    }
 }
 
 /// Reads a name of the IANA database, such as `Asia/Shanghai`.

@@ -3,7 +3,7 @@
 use super::{Blend, Parts, Recipe};
 use crate::fit::FitError;
 use crate::network::{Lesson, Network};
-use crate::rows::{FeatureGroup, Features, OUTPUTS, Samples, Source, StepGroups, sized_series};
+use crate::rows::{FeatureGroup, Features, Learned, OUTPUTS, Samples, Source, StepGroups, learned};
 use crate::side_by_side::side_by_side;
 use crate::trees::{Forests, Growth};
 use datasets::HourRange;
@@ -109,11 +109,12 @@ impl Blend {
         if what.spec.lookback_hours < need {
             return Err(FitError::ShortLookback { have: what.spec.lookback_hours, need });
         }
-        let series = sized_series(what)?;
+        let Learned { series, days_off } = learned(what)?;
         let settings = &what.settings;
         let (horizon, lookback_hours) = (what.spec.horizon, what.spec.lookback_hours);
         let step_groups = StepGroups::of(horizon, settings.steps_alone, settings.stride_most);
-        let features = Features::new(lookback_hours, horizon, step_groups.clone()).without(settings.without);
+        let features = Features::new(lookback_hours, horizon, step_groups.clone());
+        let features = features.with_days_off(days_off).without(settings.without);
         let ground = Ground { what, features: &features, series: &series };
         let learn = ground.lessons(&features, what.split.train)?;
         let validate = Samples::of(what, &features, &series, what.split.validation)?;
@@ -127,7 +128,8 @@ impl Blend {
         };
         let network_share = [0.5; OUTPUTS];
         let without = settings.without;
-        let parts = Parts { horizon, lookback_hours, step_groups, without, series, forests, network, network_share };
+        let parts =
+            Parts { horizon, lookback_hours, step_groups, without, days_off, series, forests, network, network_share };
         Ok(Self::from_parts(parts))
     }
 
@@ -163,11 +165,11 @@ struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// Rows of the model's own series, and those that other clusters lend.
+    /// Rows of the model's own series, and those that other clusters lend; where holidays begin and end they count several times.
     fn lessons(&self, features: &Features, issues: HourRange) -> Result<Samples, FitError> {
         let mut learn = Samples::of(self.what, features, self.series, issues)?;
         learn.borrow(self.what, features, self.series, issues)?;
-        Ok(learn)
+        Ok(learn.with_crossings_counted())
     }
 
     /// Forests that end where validation says so, or have as many trees as those before. Those of a group learn from rows

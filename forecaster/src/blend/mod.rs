@@ -14,11 +14,11 @@ pub use crate::rows::{FeatureGroup, StepGroups};
 pub use explain::{Contribution, Explanation, StepExplanation};
 pub use fit::{BadSetting, Settings};
 
-use crate::network::{Network, Sizes};
+use crate::network::Network;
 use crate::predict::{Predict, PredictError};
 use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::side_by_side::side_by_side;
-use crate::trees::{Forests, TargetColumns};
+use crate::trees::Forests;
 use datasets::window::Window;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
@@ -68,6 +68,8 @@ pub struct Parts {
     pub step_groups: StepGroups,
     /// Features that were left out.
     pub without: Option<FeatureGroup>,
+    /// Whether days that depart from the week, such as holidays, have features.
+    pub days_off: bool,
     /// By size, with their deviations in GPUs.
     pub series: Vec<(SeriesId, f64)>,
     /// `None` where the recipe has none.
@@ -82,26 +84,14 @@ impl Blend {
     /// Hours of history that a series needs.
     pub const HISTORY_HOURS_LEAST: usize = Features::HISTORY_HOURS_LEAST;
 
-    /// The features that trees split by.
-    #[must_use]
-    pub fn columns_of(lookback_hours: usize, horizon: HorizonHours, step_groups: &StepGroups) -> TargetColumns {
-        Features::new(lookback_hours, horizon, step_groups.clone()).target_columns()
-    }
-
-    /// Sizes of the networks of such a model.
-    #[must_use]
-    pub fn sizes_of(lookback_hours: usize, horizon: HorizonHours, step_groups: &StepGroups, series: usize) -> Sizes {
-        let features = Features::new(lookback_hours, horizon, step_groups.clone()).of_one_target();
-        Network::sizes(&features, series, step_groups.parts(horizon))
-    }
-
     /// The model of these parts.
     #[must_use]
     pub fn from_parts(parts: Parts) -> Self {
-        let Parts { horizon, lookback_hours, step_groups, without, series, forests, network, network_share } = parts;
+        let Parts { horizon, lookback_hours, step_groups, without, days_off, series, forests, network, network_share } =
+            parts;
         let scales_gpus = series.iter().map(|(_, scale)| *scale).collect();
         let series = series.into_iter().enumerate().map(|(place, (id, scale))| (id, (place, scale))).collect();
-        let features = Features::new(lookback_hours, horizon, step_groups).without(without);
+        let features = Features::new(lookback_hours, horizon, step_groups).with_days_off(days_off).without(without);
         Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share }
     }
 
@@ -115,6 +105,7 @@ impl Blend {
             lookback_hours: self.lookback_hours,
             step_groups: self.features.step_groups().clone(),
             without: self.features.left_out(),
+            days_off: self.features.days_off(),
             series: series.into_iter().map(|(_, id, scale)| (id, scale)).collect(),
             forests: self.forests.clone(),
             network: self.network.clone(),

@@ -4,7 +4,7 @@ use super::CheckpointError;
 use super::tensors::Payload;
 use crate::blend::{Blend, FeatureGroup, Parts, Recipe};
 use crate::network::{Member, Network, Sizes};
-use crate::rows::{OUTPUTS, StepGroups};
+use crate::rows::{Features, OUTPUTS, StepGroups};
 use vocab::{HorizonHours, SeriesId};
 
 const SERIES_SCALE: &str = "series_scale";
@@ -17,6 +17,8 @@ const EPOCHS: &str = "network_epochs";
 const FIRST_SERIES: &str = "first_series";
 /// The last step of each group, from 1; absent where each step stands alone.
 const GROUPS: &str = "step_groups";
+/// 1 where days that depart from the week have features; absent where they have none.
+const DAYS_OFF: &str = "days_off";
 /// Steps from one that is answered to the next, of each group; absent where every step is.
 const STRIDES: &str = "step_strides";
 
@@ -33,13 +35,16 @@ impl Payload {
     ///
     /// `series_scale` `[series]`, `left_out` `[1]`, `network_share` `[5]`, the forests, and of the networks `network_standard` `[amounts, 2]`
     /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`; `step_groups` and
-    /// `step_strides` `[groups]` where steps are grouped.
+    /// `step_strides` `[groups]` where steps are grouped, and `days_off` `[1]` where days that depart from the week have features.
     pub fn put_blend(&mut self, parts: Parts) -> Vec<SeriesId> {
         let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
         self.put_f64(SERIES_SCALE, &[scales.len()], scales);
         self.put_f64(SHARE, &[OUTPUTS], parts.network_share.to_vec());
         let left_out = FeatureGroup::ALL.into_iter().position(|group| Some(group) == parts.without);
         self.put_f64(WITHOUT, &[1], vec![left_out.map_or(0.0, |place| place as f64 + 1.0)]);
+        if parts.days_off {
+            self.put_f64(DAYS_OFF, &[1], vec![1.0]);
+        }
         if !parts.step_groups.is_empty() {
             let ends: Vec<f64> = parts.step_groups.ends().map(|end| end as f64).collect();
             self.put_f64(GROUPS, &[ends.len()], ends);
@@ -76,14 +81,17 @@ impl Payload {
         let scales = self.f64s(SERIES_SCALE, &[series.len()])?;
         let shares = self.f64s(SHARE, &[OUTPUTS])?;
         let step_groups = self.step_groups(horizon)?;
-        let columns = Blend::columns_of(lookback_hours, horizon, &step_groups);
-        let sizes = self.with_classes(Blend::sizes_of(lookback_hours, horizon, &step_groups, series.len()));
+        let days_off = self.has(DAYS_OFF);
+        let features = Features::new(lookback_hours, horizon, step_groups.clone()).with_days_off(days_off);
+        let sizes = Network::sizes(&features.of_one_target(), series.len(), step_groups.parts(horizon));
+        let (columns, sizes) = (features.target_columns(), self.with_classes(sizes));
         let (parts, is_grouped) = (step_groups.parts(horizon), !step_groups.is_empty());
         Ok(Blend::from_parts(Parts {
             horizon,
             lookback_hours,
             step_groups,
             without: without(&self.f64s(WITHOUT, &[1])?),
+            days_off,
             series: series.into_iter().zip(scales).collect(),
             forests: (recipe != Recipe::Network).then(|| self.forests(parts, columns, is_grouped)).transpose()?,
             network: (recipe != Recipe::Trees).then(|| self.networks(sizes)).transpose()?,

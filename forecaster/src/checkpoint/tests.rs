@@ -13,7 +13,11 @@ use vocab::{ClusterName, GuaranteeRate, HorizonHours, HourStart, Organization, P
 
 /// Ten days of three organizations with a daily wave each.
 fn panel() -> Panel {
-    let calendar = Calendar::parse("Asia/Shanghai", Calendar::WEEKDAYS).unwrap();
+    panel_by(Calendar::WEEKDAYS)
+}
+
+fn panel_by(calendar: &str) -> Panel {
+    let calendar = Calendar::parse("Asia/Shanghai", calendar).unwrap();
     let start = HourStart::from_unix_s(1_588_262_400).unwrap();
     let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(240));
     let pool = PoolId::parse("earth:V100").unwrap();
@@ -28,19 +32,17 @@ fn panel() -> Panel {
 }
 
 fn trained(kind: ModelKind) -> Trained {
-    let panel = panel();
+    trained_on(&panel(), kind, 4)
+}
+
+fn trained_on(panel: &Panel, kind: ModelKind, horizon: u64) -> Trained {
     // DeepAR looks at the week before.
     let lookback_hours = if kind == ModelKind::DeepAr { 168 } else { 48 };
-    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 3 };
-    let split = split(&panel, panel.end(), &spec).unwrap();
-    train(
-        &Fit { panel: &panel, split, spec, settings: Settings::DEFAULT },
-        GuaranteeRate::GFS,
-        Switch::Auto,
-        &mut |_| (),
-    )
-    .unwrap()
-    .0
+    let spec = ModelSpec { kind, horizon: HorizonHours::new(horizon).unwrap(), lookback_hours, seed: 3 };
+    let split = split(panel, panel.end(), &spec).unwrap();
+    train(&Fit { panel, split, spec, settings: Settings::DEFAULT }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ())
+        .unwrap()
+        .0
 }
 
 fn bytes() -> Vec<u8> {
@@ -93,6 +95,21 @@ fn every_kind_of_model_forecasts_after_loading_as_it_did_before() {
         assert_eq!(before.calibrator.to_bytes(), after.calibrator.to_bytes());
         assert!(after.calibrator.newest_issue().is_some(), "it has learned from the validation part");
         assert_eq!((before.spec, before.data, before.calibrations), (after.spec, after.data, after.calibrations));
+    }
+}
+
+#[test]
+fn a_model_that_knows_holidays_forecasts_after_loading_as_it_did_before() {
+    let (panel, weekdays) = (panel_by("CN"), panel());
+    for horizon in [4, 12] {
+        let before = trained_on(&panel, ModelKind::OrgLinear, horizon);
+        let bytes = save(&before, "0.0.0").unwrap();
+        let (after, without) = (load(&bytes).unwrap(), trained_on(&weekdays, ModelKind::OrgLinear, horizon));
+        let at_end = |model: &Trained| forecast(model, &panel, panel.end()).unwrap();
+        assert_eq!(at_end(&before), at_end(&after), "{horizon} h");
+        assert_ne!(at_end(&before), at_end(&without), "{horizon} h: Labour Day and its make-up day taught something");
+        let has = |bytes: &[u8]| bytes.windows(8).any(|eight| eight == b"days_off");
+        assert!(has(&bytes) && !has(&save(&without, "0.0.0").unwrap()), "{horizon} h");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rows of long horizons: one target each, drawn among the steps of a group.
 
 use super::samples::{ROWS_MOST, RowPlace, Seen};
-use super::{Features, Samples};
+use super::{Features, Samples, days_off};
 use datasets::HourRange;
 use datasets::window::{self, Window};
 use std::ops::Range;
@@ -29,6 +29,7 @@ impl Samples {
                 let Some(came_gpus) = measured(of, step) else { continue };
                 plan.append_target(&shared, seen, (at.scale_gpus, at.place), step, &mut self.rows);
                 self.scales.push(at.scale_gpus);
+                self.crossings.push(plan.days_off() && days_off::is_crossed(seen, step..step + 1));
                 let target = (came_gpus - seen.last_gpus()) / at.scale_gpus;
                 let all = self.targets.iter_mut().enumerate();
                 all.for_each(|(one, to)| to.push(if one == group { target } else { f64::NAN }));

@@ -1,6 +1,7 @@
 //! The features of a window for a model of rows: differences to the last value, in deviations of the series, then the calendar.
 
 use super::StepGroups;
+use super::days_off;
 use super::spans::sums_of_last;
 use crate::trees::TargetColumns;
 use datasets::window::Window;
@@ -88,6 +89,8 @@ pub struct Features {
     steps: Vec<usize>,
     days: usize,
     weeks: usize,
+    /// Whether days that depart from the week, such as holidays, have features.
+    days_off: bool,
     /// Of each feature.
     groups: Vec<FeatureGroup>,
     /// Features of this group are always zero.
@@ -112,8 +115,20 @@ impl Features {
         };
         let (days, weeks) = ((lookback_hours - 1) / DAY_HOURS, (lookback_hours - 1) / WEEK_HOURS);
         let (days, weeks) = (days.min(DAYS_OF_CHANGES), weeks.min(WEEKS_OF_CHANGES));
-        let groups = groups(layout, steps.len(), weeks);
-        Self { lookback_hours, layout, step_groups, steps, days, weeks, groups, without: None }
+        let groups = groups(layout, steps.len(), weeks, false);
+        Self { lookback_hours, layout, step_groups, steps, days, weeks, days_off: false, groups, without: None }
+    }
+
+    /// The same with features of days that depart from the week, or without these.
+    #[must_use]
+    pub fn with_days_off(self, days_off: bool) -> Self {
+        let groups = groups(self.layout, self.steps.len(), self.weeks, days_off);
+        Self { days_off, groups, ..self }
+    }
+
+    /// Whether days that depart from the week have features.
+    pub const fn days_off(&self) -> bool {
+        self.days_off
     }
 
     /// The features of one target: what learns from steps that are grouped has rows of these.
@@ -123,7 +138,7 @@ impl Features {
             return self.clone();
         }
         let (layout, steps) = (Layout::OneTarget, vec![0]);
-        Self { layout, groups: groups(layout, 1, self.weeks), steps, ..self.clone() }
+        Self { layout, groups: groups(layout, 1, self.weeks, self.days_off), steps, ..self.clone() }
     }
 
     /// The same for the steps of one group alone.
@@ -174,7 +189,7 @@ impl Features {
         for step in &self.steps {
             let days = *days[step % DAY_HOURS].get_or_insert_with(|| self.of_days(&look, step % DAY_HOURS));
             match self.layout {
-                Layout::Window => self.of_step(&look, *step, days, to),
+                Layout::Window => self.of_step(&look, window, (*step, days), to),
                 Layout::AllTargets | Layout::OneTarget => self.of_target(&look, window, (*step, days), to),
             }
         }
@@ -227,7 +242,7 @@ impl Features {
     /// The number of a step, the features that it has as one of few, and its calendar.
     fn of_target(&self, look: &Look<'_>, window: &Window<'_>, (step, days): (usize, OfDays), to: &mut Vec<f32>) {
         to.push((step + 1) as f32);
-        self.of_step(look, step, days, to);
+        self.of_step(look, window, (step, days), to);
         calendar(window, step, to);
     }
 
@@ -244,7 +259,7 @@ impl Features {
     }
 
     /// Demand of hours like the target's on the days and weeks before, and how demand moved to them from the issue hour.
-    fn of_step(&self, look: &Look<'_>, step: usize, days: OfDays, to: &mut Vec<f32>) {
+    fn of_step(&self, look: &Look<'_>, window: &Window<'_>, (step, days): (usize, OfDays), to: &mut Vec<f32>) {
         let same_hour = |period: usize| look.scaled(look.ago(period - step % period));
         let mut put = |value: f64| to.push(value as f32);
         put(same_hour(DAY_HOURS));
@@ -256,6 +271,9 @@ impl Features {
             let ahead = if self.layout == Layout::Window { step % DAY_HOURS } else { step % WEEK_HOURS };
             let changes = (1..=weeks).map(|week| look.moved(week * WEEK_HOURS, ahead));
             put(changes.sum::<f64>() / weeks.max(1) as f64);
+        }
+        if self.days_off {
+            days_off::append(window, step, to);
         }
     }
 }
@@ -272,9 +290,11 @@ fn calendar(window: &Window<'_>, step: usize, to: &mut Vec<f32>) {
 }
 
 /// The group of each feature, in the order in which they are appended.
-fn groups(layout: Layout, steps: usize, weeks: usize) -> Vec<FeatureGroup> {
+fn groups(layout: Layout, steps: usize, weeks: usize, days_off: bool) -> Vec<FeatureGroup> {
     use FeatureGroup::{Calendar, Changes, Days, Hours, Series, Size, Spans, Weeks};
-    let of_step = [&[Days, Weeks, Days, Days, Days, Days][..], &[Weeks][..usize::from(weeks > 0)]].concat();
+    let of_days_off = &[Calendar; days_off::OF_TARGET][..if days_off { days_off::OF_TARGET } else { 0 }];
+    let of_weeks = &[Weeks][..usize::from(weeks > 0)];
+    let of_step = [&[Days, Weeks, Days, Days, Days, Days][..], of_weeks, of_days_off].concat();
     let calendar = vec![Calendar; 3];
     let of_steps = match layout {
         Layout::Window => [of_step.repeat(steps), calendar].concat(),

@@ -1,6 +1,7 @@
 //! Windows as rows of numbers that are alike for all series, large and small, so that series teach each other.
 
 mod choice;
+mod days_off;
 mod drawn;
 mod features;
 mod history;
@@ -10,7 +11,7 @@ mod step_groups;
 
 pub use features::{FeatureGroup, Features};
 pub use history::{History, HistoryFault, Source};
-pub use samples::{Samples, series_scale_gpus, sized_series};
+pub use samples::{Learned, Samples, learned, series_scale_gpus};
 pub use step_groups::StepGroups;
 
 /// Numbers that a model of rows says of each step, in the order mean, quantiles 0.5, 0.9 and 0.95, spread: differences to

@@ -1,7 +1,7 @@
 //! Windows with what came after them, row by row.
 
 use super::choice::{Candidate, Choice};
-use super::{Features, Source};
+use super::{Features, Source, days_off};
 use crate::fit::FitError;
 use crate::orglinear::learned_series;
 use datasets::{HourRange, Panel, window};
@@ -12,6 +12,9 @@ use vocab::{HourStart, SeriesId};
 pub(super) const ROWS_MOST: usize = 80_000;
 /// Rows of other clusters' series, at most: a quarter of the own ones.
 const BORROWED_MOST: usize = ROWS_MOST / 4;
+/// How often a row with a day that departs from the week counts where it begins or ends: few rows show that, fewer than a leaf
+/// of a tree has. Chosen on generated holidays.
+const CROSSINGS_COUNT: usize = 4;
 /// Deviations of series below this, in GPUs, count as this.
 const LEAST_SCALE_GPUS: f64 = 1.0;
 
@@ -26,17 +29,29 @@ pub struct Samples {
     pub scales: Vec<f64>,
     /// How many series there are, with rows or without.
     pub series: usize,
+    /// Of each row, whether a day that departs from the week begins or ends between issue time and targets.
+    pub(super) crossings: Vec<bool>,
     features: usize,
 }
 
-/// Series that can be learned, the largest deviation last, with their deviations in GPUs over the training part.
+/// The series that a model of rows learns, and their calendar.
+pub struct Learned {
+    /// The largest deviation last, with their deviations in GPUs over the training part.
+    pub series: Vec<(SeriesId, f64)>,
+    /// Whether the history has days that depart from the week, such as holidays, at least two.
+    pub days_off: bool,
+}
+
+/// Series that can be learned.
 ///
 /// # Errors
 /// The history cannot be read.
-pub fn sized_series(what: &Source<'_>) -> Result<Vec<(SeriesId, f64)>, FitError> {
-    let mut series = Vec::new();
+pub fn learned(what: &Source<'_>) -> Result<Learned, FitError> {
+    let (mut series, mut days_off) = (Vec::new(), false);
     what.history.each(&mut |panel| {
-        let until = panel.index_of(what.split.train.to).unwrap_or(0);
+        let place = |hour| panel.index_of(hour).unwrap_or(0);
+        let until = place(what.split.train.to);
+        days_off |= days_off::are_in(panel, place(what.split.train.from)..place(what.split.validation.to));
         let scale = |place: usize| {
             let one = &panel.series()[place];
             let measured = one.demand_gpus()[..until].iter().zip(one.measured()).filter(|(_, measured)| **measured);
@@ -45,7 +60,7 @@ pub fn sized_series(what: &Source<'_>) -> Result<Vec<(SeriesId, f64)>, FitError>
         series.extend(learned_series(panel, what.split.train, &what.spec).into_iter().map(scale));
     })?;
     series.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-    Ok(series)
+    Ok(Learned { series, days_off })
 }
 
 /// The deviation of measured demand, as features and targets are divided by it.
@@ -102,7 +117,8 @@ impl Samples {
 
     fn empty(what: &Source<'_>, plan: &Features, series: usize) -> Self {
         let targets = vec![Vec::new(); plan.step_groups().parts(what.spec.horizon)];
-        Self { rows: Vec::new(), targets, scales: Vec::new(), series, features: plan.count() }
+        let (rows, scales, crossings) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rows, targets, scales, series, crossings, features: plan.count() }
     }
 
     /// Adds the window of a series with what came after it, where both are whole; where steps are grouped, with one target or a
@@ -127,6 +143,7 @@ impl Samples {
     fn push(&mut self, plan: &Features, seen: &window::Window<'_>, came_gpus: &[f64], at: RowPlace) {
         plan.append(seen, at.scale_gpus, at.place, &mut self.rows);
         self.scales.push(at.scale_gpus);
+        self.crossings.push(plan.days_off() && days_off::is_crossed(seen, 0..came_gpus.len()));
         for (targets, gpus) in self.targets.iter_mut().zip(came_gpus) {
             targets.push((gpus - seen.last_gpus()) / at.scale_gpus);
         }
@@ -137,15 +154,32 @@ impl Samples {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         // Rows of one window stay in their order.
         order.sort_by_key(|row| keys[*row]);
+        self.picked(&order)
+    }
+
+    /// Rows where a day that departs from the week begins or ends count several times.
+    #[must_use]
+    pub fn with_crossings_counted(self) -> Self {
+        if !self.crossings.contains(&true) {
+            return self;
+        }
+        let times = |row: &usize| if self.crossings[*row] { CROSSINGS_COUNT } else { 1 };
+        let order: Vec<usize> = (0..self.scales.len()).flat_map(|row| std::iter::repeat_n(row, times(&row))).collect();
+        self.picked(&order)
+    }
+
+    /// The rows in an order.
+    fn picked(self, order: &[usize]) -> Self {
         let picked = |values: &[f64]| order.iter().map(|row| values[*row]).collect();
-        let mut rows = Vec::with_capacity(self.rows.len());
-        for row in &order {
+        let mut rows = Vec::with_capacity(order.len() * self.features);
+        for row in order {
             rows.extend_from_slice(&self.rows[row * self.features..][..self.features]);
         }
         Self {
             rows,
             targets: self.targets.iter().map(|targets| picked(targets)).collect(),
             scales: picked(&self.scales),
+            crossings: order.iter().map(|row| self.crossings[*row]).collect(),
             ..self
         }
     }
@@ -179,7 +213,7 @@ impl Samples {
         issues: HourRange,
         rows_most: usize,
     ) -> Result<(), FitError> {
-        let series = sized_series(other)?;
+        let series = learned(other)?.series;
         let places = by_id(&series);
         let issues = plan.step_groups().issues(issues, other.spec.horizon);
         let rows_most = rows_most / plan.step_groups().count();
@@ -192,6 +226,7 @@ impl Samples {
         let mut rows = Self::read_all(other, plan, &Reading { places, choice, issues, at: &at }, own.len())?;
         self.rows.append(&mut rows.rows);
         self.scales.append(&mut rows.scales);
+        self.crossings.append(&mut rows.crossings);
         self.targets.iter_mut().zip(&mut rows.targets).for_each(|(all, more)| all.append(more));
         Ok(())
     }
