@@ -1,6 +1,6 @@
 //! A renewal of the quotas of 10,000 series, lookback 672 h, on one core: from windows in memory to published answers,
 //! without SQL (DESIGN §6: at most 250 ms), with the default model of 4 h and of 72 h, and with the OrgLinear of the paper.
-//! Everything that serves is on: forecasts corrected by a week of residuals, each pool's bound mixed of its experts, and the live
+//! Everything that serves is on: a model that knows holidays, forecasts corrected by a week of residuals, each pool's bound mixed of its experts, and the live
 //! bound after a week of renewals. The first renewal of an hour of usage makes forecasts, the others find them made: both are
 //! timed. Beside them, in the same run, two bounds: reading every number of the windows once, and nothing but the two products of
 //! that OrgLinear. What the ledger of forecasts does once an hour, after the answers are published, is timed beside it, without
@@ -82,7 +82,7 @@ fn trained(series: &[SeriesId], panel: &Panel, kind: ModelKind, hours: u64) -> T
 /// renewal costs the same with any.
 fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
     let step_groups = StepGroups::of(horizon, Settings::DEFAULT.steps_alone, Settings::DEFAULT.stride_most);
-    let columns = Blend::columns_of(LOOKBACK_HOURS, horizon, &step_groups);
+    let (columns, sizes) = Blend::shape_of((LOOKBACK_HOURS, horizon), &step_groups, true, series.len());
     let features = columns.features;
     let node = |place: usize, tree: usize| {
         if place >= 14 {
@@ -96,7 +96,6 @@ fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
     let outputs = [0.5; 5];
     let parts = step_groups.parts(horizon);
     let forests: Vec<_> = (0..parts).map(|_| outputs.iter().map(|_| forest()).collect()).collect();
-    let sizes = Blend::sizes_of(LOOKBACK_HOURS, horizon, &step_groups, series.len());
     let values = |[rows, columns]: [usize; 2]| -> Vec<f32> {
         (0..rows * columns).map(|k| ((k * 37 % 101) as f32 / 101.0 - 0.5) * 0.05).collect()
     };
@@ -116,6 +115,7 @@ fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
         lookback_hours: LOOKBACK_HOURS,
         step_groups,
         without: None,
+        days_off: true,
         series: series.iter().map(|id| (id.clone(), 12.0)).collect(),
         forests: Some(forests),
         network: Some(network),

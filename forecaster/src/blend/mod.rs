@@ -14,11 +14,11 @@ pub use crate::rows::{FeatureGroup, StepGroups};
 pub use explain::{Contribution, Explanation, StepExplanation};
 pub use fit::{BadSetting, Settings};
 
-use crate::network::Network;
+use crate::network::{Network, Sizes};
 use crate::predict::{Predict, PredictError};
 use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::side_by_side::side_by_side;
-use crate::trees::Forests;
+use crate::trees::{Forests, TargetColumns};
 use datasets::window::Window;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
@@ -83,6 +83,19 @@ pub struct Parts {
 impl Blend {
     /// Hours of history that a series needs.
     pub const HISTORY_HOURS_LEAST: usize = Features::HISTORY_HOURS_LEAST;
+
+    /// The features that trees split by, and the sizes of the networks, of a model of so many series.
+    #[must_use]
+    pub fn shape_of(
+        (lookback_hours, horizon): (usize, HorizonHours),
+        step_groups: &StepGroups,
+        days_off: bool,
+        series: usize,
+    ) -> (TargetColumns, Sizes) {
+        let features = Features::new(lookback_hours, horizon, step_groups.clone()).with_days_off(days_off);
+        let sizes = Network::sizes(&features.of_one_target(), series, step_groups.parts(horizon));
+        (features.target_columns(), sizes)
+    }
 
     /// The model of these parts.
     #[must_use]

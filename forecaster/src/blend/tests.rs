@@ -54,7 +54,7 @@ fn each_part_knows_when_the_office_opens_and_the_last_value_does_not() {
 /// these days or one that does not.
 fn with_holidays(known: bool) -> Panel {
     const HOLIDAYS: [&str; 5] = ["2026-01-13", "2026-01-28", "2026-02-05", "2026-02-17", "2026-02-25"];
-    let days: String = HOLIDAYS.iter().map(|day| format!("{day},off,Holiday\n")).collect();
+    let days = HOLIDAYS.map(|day| format!("{day},off,Holiday\n")).concat();
     let own = format!("# years: 2026-2026\ndate,kind,name\n{days}");
     let calendar = Calendar::with_own("UTC", "company", Some(&own)).unwrap();
     let at = |hour: i64| HourStart::from_unix_s(1_767_571_200).unwrap().plus_hours(hour);

@@ -4,7 +4,7 @@ use super::CheckpointError;
 use super::tensors::Payload;
 use crate::blend::{Blend, FeatureGroup, Parts, Recipe};
 use crate::network::{Member, Network, Sizes};
-use crate::rows::{Features, OUTPUTS, StepGroups};
+use crate::rows::{OUTPUTS, StepGroups};
 use vocab::{HorizonHours, SeriesId};
 
 const SERIES_SCALE: &str = "series_scale";
@@ -82,9 +82,8 @@ impl Payload {
         let shares = self.f64s(SHARE, &[OUTPUTS])?;
         let step_groups = self.step_groups(horizon)?;
         let days_off = self.has(DAYS_OFF);
-        let features = Features::new(lookback_hours, horizon, step_groups.clone()).with_days_off(days_off);
-        let sizes = Network::sizes(&features.of_one_target(), series.len(), step_groups.parts(horizon));
-        let (columns, sizes) = (features.target_columns(), self.with_classes(sizes));
+        let (columns, sizes) = Blend::shape_of((lookback_hours, horizon), &step_groups, days_off, series.len());
+        let sizes = self.with_classes(sizes);
         let (parts, is_grouped) = (step_groups.parts(horizon), !step_groups.is_empty());
         Ok(Blend::from_parts(Parts {
             horizon,
