@@ -108,8 +108,8 @@ impl Cost {
 
 impl Fleet {
     /// Places an HP gang where evictions cost least, pod after pod; after each pod its victims count as gone, on all their
-    /// nodes. None if not all pods fit even so. Victims that turn out not to be needed are spared. Leaves everything as it
-    /// was.
+    /// nodes. None if not all pods fit even so. Victims that turn out not to be needed are spared, also where the pods have to be
+    /// placed elsewhere for it. Leaves everything as it was.
     pub fn plan_preempting(
         &mut self,
         gang: &Gang,
@@ -149,6 +149,9 @@ impl Fleet {
             trial.place(PodPlace { node, gpus: candidate.gpus });
         }
         debug_assert!(trial.is_whole(), "{} is placed in part", gang.task);
+        if rule == VictimRule::LeastWaste && trial.wish(gang).is_none() {
+            trial.move_off(&costs);
+        }
         trial.spare(&costs);
         let (places, victims) = trial.end();
         let plan = Plan { gang: gang.clone(), places, victims };

@@ -108,19 +108,33 @@ fn the_least_waste_goes_and_what_is_promised_stays() {
 }
 
 #[test]
-fn an_evicted_gang_frees_all_its_nodes_and_who_is_not_needed_is_spared() {
+fn an_evicted_gang_frees_all_its_nodes() {
     use TaskClass::{Hp, Spot};
     let mut fleet = fleet(&[4, 4, 4]);
-    start(&mut fleet, "gang", Spot, "4", 2, 0);
-    start(&mut fleet, "one", Spot, "4", 1, 0);
+    start(&mut fleet, "gang", Spot, "4", 3, 0);
     let plan = preempting(&mut fleet, "hp", "4", 2, 60).unwrap();
-    assert_eq!(plan.victims.len(), 2, "one alone is too small, and cheapest: {plan:?}");
+    assert_eq!(plan.victims, [task("gang")]);
     let before = fleet.clone();
     let evicted = fleet.apply(&plan, at(60), None).unwrap();
     assert_eq!(evicted.iter().map(|(task, _)| task.clone()).collect::<Vec<_>>(), plan.victims);
     assert_ne!(fleet, before);
     assert_eq!(preempting(&mut fleet, "more", "4", 2, 60), None, "HP is not evicted");
     assert!(fleet.plan(&gang("idle", Hp, "4", 1)).is_some(), "the gang's other node is idle now");
+}
+
+#[test]
+fn a_victim_whose_nodes_the_pods_can_do_without_is_spared() {
+    use TaskClass::Spot;
+    let mut fleet = fleet(&[8, 8, 8, 8]);
+    start(&mut fleet, "one", Spot, "8", 1, 0);
+    start(&mut fleet, "gang", Spot, "8", 3, 0);
+    let before = fleet.clone();
+    let plan = preempting(&mut fleet, "hp", "8", 2, 60).unwrap();
+    assert_eq!(plan.victims, [task("gang")], "the cheapest for the first pod is needless beside the second one's");
+    assert_eq!(fleet, before, "a plan changes nothing");
+    let plan = preempting(&mut fleet, "larger", "8", 4, 60).unwrap();
+    assert_eq!(plan.victims.len(), 2, "here both are needed: {plan:?}");
+    fleet.apply(&plan, at(60), None).unwrap();
 }
 
 #[test]

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use vocab::TaskId;
 
+/// Searches of a place at most, while a trial looks which victims the pods need only where they lie.
+const SEARCHES_MOST: usize = 10_000;
+
 /// A fleet with the pods of a gang placed and its victims gone. Dropped, it takes all of that back: no early return can leave
 /// a plan half tried.
 #[derive(Debug)]
@@ -40,6 +43,42 @@ impl<'a> Trial<'a> {
     /// Whether every pod has its place.
     pub fn is_whole(&self) -> bool {
         self.places.len() == self.gang.pods as usize
+    }
+
+    /// Moves the pods off a victim's nodes where those of the other victims suffice, and puts it back; those with the most work to
+    /// lose first. Pods are placed one after the other: an earlier one may have evicted a task that the victims of a later one
+    /// make needless.
+    pub fn move_off(&mut self, costs: &Costs<'_>) {
+        if self.gone.len() < 2 || self.gone.len() * self.places.len() > SEARCHES_MOST {
+            return;
+        }
+        let mut by_worth: Vec<_> =
+            self.gone.iter().map(|(task, one)| (Reverse(costs.worth(one)), task.clone())).collect();
+        by_worth.sort();
+        for (_, task) in by_worth {
+            let Some(at) = self.gone.iter().position(|(one, _)| *one == task) else { continue };
+            let before = self.places.clone();
+            self.lift();
+            let (task, running) = self.gone.remove(at);
+            self.fleet.hold(&task, &running, true);
+            self.fleet.tasks.insert(task.clone(), running.clone());
+            while let Some(place) = (!self.is_whole()).then(|| self.fleet.first_place(self.gang)).flatten() {
+                self.place(place);
+            }
+            if !self.is_whole() {
+                self.lift();
+                self.fleet.finish(&task);
+                self.gone.insert(at, (task, running));
+                before.into_iter().for_each(|place| self.place(place));
+            }
+        }
+    }
+
+    /// Takes all placed pods off their nodes.
+    fn lift(&mut self) {
+        for place in self.places.drain(..).rev() {
+            self.fleet.hold_pod(place, &self.gang.pod, self.gang.class, false);
+        }
     }
 
     /// Puts back the victims that fit beside the placed pods, those with the most work to lose first.
