@@ -1,5 +1,6 @@
 //! Ready answers, immutable, in memory: a reader takes no lock, waits for no database and computes nothing.
 
+mod following;
 mod hold;
 
 pub use hold::Hold;
@@ -201,33 +202,6 @@ impl PublishedPool {
         has_lowered.then(|| self.with_answers(answers))
     }
 
-    /// The same quotas, with what the tasks that are placed here hold of them, in `promised` tasks; `None` where that is what they
-    /// say. What may still be admitted never rises.
-    #[must_use]
-    pub fn following(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
-        let mut least = state.idle;
-        let mut held_now = |answer: &Answer| {
-            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.held };
-            let spot = state.spot(hours);
-            least = least.min(answer.held.available).min(plan::amount(answer.fresh.quota_gpus).left_after(spot));
-            Held { spot, available: least }
-        };
-        let held: Vec<Held> = self.answers.iter().map(&mut held_now).collect();
-        let is_same = self.answers.iter().zip(&held).all(|(answer, held)| answer.held == *held);
-        let is_known = self.glance.placed_by == Some(PlacedBy::Headroom);
-        if is_same && is_known && self.glance.tasks.is_some_and(|tasks| tasks.promised == promised) {
-            return None;
-        }
-        let followed = |(answer, held): (&Answer, Held)| {
-            let fresh = QuotaAnswer { available_gpus: held.available.as_gpus(), ..answer.fresh.clone() };
-            Answer::new(fresh, answer.computed_at, held, self.problem.as_deref())
-        };
-        let tasks = TaskCounts { promised, ..self.glance.tasks.unwrap_or_else(counts) };
-        let glance = Glance { tasks: Some(tasks), placed_by: Some(PlacedBy::Headroom), ..self.glance.clone() };
-        let answers = self.answers.iter().zip(held).map(followed).collect();
-        Some(Self { glance, ..self.with_answers(answers) })
-    }
-
     /// The same pool, placed by Headroom.
     #[must_use]
     pub fn placed_here(&self) -> Self {
@@ -340,7 +314,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn reported(idle: u32, spot: &[(HorizonHours, u32)]) -> PoolState {
+    pub(crate) fn reported(idle: u32, spot: &[(HorizonHours, u32)]) -> PoolState {
         PoolState {
             pool: PoolId::parse("earth:A100").unwrap(),
             capacity: MilliGpus::from_gpus(128),
@@ -349,30 +323,6 @@ pub(crate) mod tests {
             longest_quota_wait_s: 0,
             as_of: UnixSeconds::new(1_709_251_260),
         }
-    }
-
-    #[test]
-    fn available_gpus_fall_with_admitted_tasks_and_the_quota_stays() {
-        let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
-        let of = |pool: &PublishedPool| -> Vec<(f64, f64, f64)> {
-            let answers = pool.answers.iter().map(|answer| (answer.fresh.quota_gpus, answer.held));
-            answers.map(|(quota, held)| (quota, held.spot.as_gpus(), held.available.as_gpus())).collect()
-        };
-        let (one, four) = (HorizonHours::ONE, HorizonHours::new(4).unwrap());
-        let pool = pool.following(&reported(90, &[(four, 10)]), 1, &TaskCounts::default).unwrap();
-        assert_eq!(
-            (pool.glance.tasks.map(|tasks| tasks.promised), &of(&pool)[..]),
-            (Some(1), &[(60.0, 10.0, 50.0), (40.0, 10.0, 30.0)][..])
-        );
-        let following =
-            |pool: &PublishedPool, state: PoolState, promised| pool.following(&state, promised, &|| unreachable!());
-        assert!(following(&pool, reported(90, &[(four, 10)]), 1).is_none(), "that is what was answered");
-        let admitted = following(&pool, reported(60, &[(one, 5), (four, 35)]), 4).unwrap();
-        assert_eq!(of(&admitted), [(60.0, 40.0, 20.0), (40.0, 35.0, 5.0)]);
-        let ended = following(&admitted, reported(90, &[(four, 10)]), 1).unwrap();
-        assert_eq!(of(&ended), [(60.0, 10.0, 20.0), (40.0, 10.0, 5.0)], "a raise waits");
-        let for_hp = following(&pool, reported(3, &[(four, 10)]), 1).unwrap();
-        assert_eq!(of(&for_hp), [(60.0, 10.0, 3.0), (40.0, 10.0, 3.0)], "what is not idle is not admitted");
     }
 
     #[test]

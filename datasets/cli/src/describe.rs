@@ -38,6 +38,8 @@ struct PoolDescription {
     /// Whether the pool's own hourly peak is there.
     own_peak: bool,
     capacity_gpus: Option<f64>,
+    /// Where demand and capacity hardly are in the same unit.
+    capacity_warning: Option<String>,
     mean_demand_gpus: f64,
     peak_demand_gpus: f64,
     series: Vec<SeriesDescription>,
@@ -108,10 +110,22 @@ fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> Po
         organizations: members.len(),
         own_peak: own.is_some(),
         capacity_gpus,
+        capacity_warning: capacity_gpus.and_then(|capacity_gpus| other_unit(mean(&total), capacity_gpus)),
         mean_demand_gpus: mean(&total),
         peak_demand_gpus: total.iter().copied().fold(0.0, f64::max),
         series: members.iter().map(describe_series).collect(),
     }
+}
+
+/// Demand that is on average more than twice the capacity: work may wait, but seldom as much for so long.
+fn other_unit(mean_gpus: f64, capacity_gpus: f64) -> Option<String> {
+    let is_strange = mean_gpus > 2.0 * capacity_gpus;
+    is_strange.then(|| {
+        format!(
+            "demand is {mean_gpus:.1} GPUs on average, and the capacity {capacity_gpus}: check that both count GPUs, and neither nodes nor \
+             thousandths"
+        )
+    })
 }
 
 /// Demand of all organizations in each hour for which it is known: an organization has none before its first row and after its last, and an
@@ -152,6 +166,11 @@ fn mean(values: &[f64]) -> f64 {
 
 fn print(one: &ClusterDescription, by_series: bool) {
     calendar::warn(&one.cluster, one.calendar_warning.as_deref());
+    for pool in &one.pools {
+        if let Some(warning) = &pool.capacity_warning {
+            command_line::print_notice(format_args!("warning: {}:{}: {warning}", one.cluster, pool.gpu_model));
+        }
+    }
     say(format_args!(
         "cluster {} ({}, calendar {}): {} h from {} to {}, {} recording-gap hours",
         one.cluster,
@@ -191,4 +210,18 @@ fn series_row(pool: &PoolDescription, series: &SeriesDescription) -> Vec<String>
         format!("{:.1}", series.mean_gpus),
         format!("{:.1}", series.peak_gpus),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demand_that_is_hardly_in_the_unit_of_the_capacity_is_named() {
+        assert_eq!(other_unit(671.4, 856.0), None);
+        assert_eq!(other_unit(1_600.0, 856.0), None, "work waits");
+        let nodes = other_unit(174.7, 50.0).unwrap();
+        assert!(nodes.starts_with("demand is 174.7 GPUs on average, and the capacity 50:"), "{nodes}");
+        assert!(other_unit(174_749.0, 512.0).is_some(), "thousandths");
+    }
 }

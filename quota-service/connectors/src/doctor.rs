@@ -3,13 +3,16 @@
 use crate::client::{Headroom, HeadroomError};
 use crate::clock;
 use crate::values::HeadroomUrl;
+use axum::http::Method;
 use command_line::{Check, ago};
 use placement::Stage;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, GpuModel, UnixSeconds};
 use wire::{PoolList, PoolSummary, StageBody};
 
 const NAME: &str = "headroom";
+const TOKEN: &str = "token of headroom";
 /// Clocks may differ so far without a word, in seconds.
 const SKEW_WARN_S: i64 = 2;
 /// From here on Headroom refuses reports as from the future.
@@ -49,10 +52,25 @@ pub async fn headroom(
         Err(fault) => return failed(&fault),
     };
     let mut checks = vec![Check::ok(NAME, format!("{} answers", asker.url))];
+    checks.extend(may_report(&client).await);
     let date = date.as_deref().and_then(http_date);
     checks.extend(date.map(|date| skew("clock of headroom", date, now)));
     checks.extend(pools(asker, &list, here, now));
     (checks, Some(list))
+}
+
+/// Whether Headroom takes reports by this token: it looks at the role before the body, and nothing is stored of this one.
+async fn may_report(client: &Headroom) -> Option<Check> {
+    let refused = client.send::<Value>(Method::POST, "/v1/outcomes", &json!({})).await.err()?;
+    match refused.status()? {
+        400 => Some(Check::ok(TOKEN, "it may report")),
+        403 => {
+            let found = "it may read alone: Headroom refuses what is reported, and quotas know nothing of this cluster";
+            Some(Check::fail(TOKEN, found, "quota-service token create --role report, into headroom_token_file"))
+        }
+        // Something else answers there, or answers later.
+        _ => None,
+    }
 }
 
 fn fix_of(fault: &HeadroomError) -> &'static str {

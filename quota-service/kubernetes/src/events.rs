@@ -167,7 +167,11 @@ impl Writer {
                 "",
                 &went,
                 |fault| {
-                    tracing::warn!(%fault, "events are not written: let this identity create events of events.k8s.io, or set events to false");
+                    if matches!(fault, Fault::Refused { code: 401 | 403, .. }) {
+                        tracing::warn!(%fault, "events are not written: let this identity create events of events.k8s.io, or set events to false");
+                    } else {
+                        tracing::warn!(%fault, "an event is not written, and not tried again; nothing else waits for it");
+                    }
                 },
                 |over| tracing::info!(lasted_s = over.lasted_s, "events are written again"),
             );

@@ -69,6 +69,8 @@ pub enum Refusal {
     NothingIdle {
         /// GPUs of the request over all pods.
         asked: MilliGpus,
+        /// Idle GPUs of nodes from which spot stays away, since it was evicted there too often.
+        resting: u32,
     },
     /// Not now: even without any spot task there is no room.
     HeldByHp {
@@ -162,7 +164,15 @@ impl fmt::Display for Refusal {
                     write!(f, "no room for {pods} of {each} even if the pool were empty: too few nodes are that large")
                 }
             }
-            Self::NothingIdle { asked } => write!(f, "{asked} GPUs do not fit on what is idle now"),
+            Self::NothingIdle { asked, resting: 0 } => write!(f, "{asked} GPUs do not fit on what is idle now"),
+            Self::NothingIdle { asked, resting } => {
+                let gpus = vocab::gpus(resting);
+                write!(
+                    f,
+                    "{asked} GPUs do not fit on what is idle now beside {gpus} of nodes that rest: spot was evicted there too often \
+                     within the hour, and stays away until that is over"
+                )
+            }
             Self::HeldByHp { asked } => {
                 write!(f, "{asked} GPUs do not fit on the open nodes beside the HP tasks that run, even without spot")
             }
@@ -251,7 +261,7 @@ pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &
             _ if !fleet.could_ever_hold(gang) => Refusal::FitsNever { gpus: gang.pod.gpus, pods: gang.pods },
             (_, Some((domain, why))) => Refusal::NotAligned { asked, domain, why },
             (TaskClass::Hp, None) => Refusal::HeldByHp { asked },
-            (TaskClass::Spot, None) => Refusal::NothingIdle { asked },
+            (TaskClass::Spot, None) => Refusal::NothingIdle { asked, resting: resting(fleet, on.policy) },
         });
     };
     debug_assert!(gang.class == TaskClass::Hp || plan.victims.is_empty(), "only HP evicts");
@@ -261,6 +271,11 @@ pub fn decide(fleet: &mut Fleet, gang: &Gang, hours: Option<HorizonHours>, on: &
         invariants::quota_is_kept_at_admission(fleet, gang, hours, on.limits);
     }
     Decision::Start { plan, guarantee: hours.map(|hours| Guarantee::from(on.now, hours)) }
+}
+
+/// Idle GPUs of nodes that rest, under policies that let them.
+fn resting(fleet: &Fleet, policy: &Policy) -> u32 {
+    if policy.score.lets_rest() { fleet.resting_gpus() } else { 0 }
 }
 
 /// Whether a guaranteed affinity is what keeps a gang from its GPUs.

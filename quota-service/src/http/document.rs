@@ -23,6 +23,7 @@ pub fn complete(document: &mut OpenApi) {
                 (writes, "415", "Content-Type is not application/json, or the body is compressed"),
                 (writes, "422", "The database cannot hold this"),
                 (writes, "507", "The database takes no more data"),
+                (!is_open, "400", "The query or path has a parameter that is unknown or invalid"),
                 (!is_open, "401", "The request has no valid token"),
                 (
                     !is_open,
@@ -62,7 +63,7 @@ mod tests {
             answers.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of("get", "/healthz"), "200");
-        assert_eq!(of("get", "/v1/pools"), "200 401 403 429 503");
+        assert_eq!(of("get", "/v1/pools"), "200 400 401 403 429 503");
         assert_eq!(of("put", "/v1/nodes/{id}"), "200 400 401 403 404 413 415 422 429 503 507");
         assert_eq!(of("delete", "/v1/nodes/{id}"), "204 400 401 403 404 413 415 422 429 503 507");
         let own = &document["paths"]["/v1/tasks"]["post"]["responses"]["422"]["description"];

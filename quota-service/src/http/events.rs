@@ -57,6 +57,13 @@ pub async fn events(
             detail: "Last-Event-ID: expected the id of an event, such as one of this stream".to_owned(),
         })?,
     };
+    if cursor.seq > last {
+        let detail = format!(
+            "Last-Event-ID: the newest entry of the pool is {last}, so this id is of another database, as after a restored backup: \
+             go on without it, or from 0.0 to read all that are kept"
+        );
+        return Err(ApiError::Query { detail });
+    }
     let telling = Telling { core: quotas.core.clone(), engine, pool, id, cursor, seen: last, read: VecDeque::new() };
     let stream = unfold(telling, |mut telling| async move { telling.next().await.map(|event| (Ok(event), telling)) });
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))

@@ -15,6 +15,11 @@ pub enum Hold {
 }
 
 impl Hold {
+    /// Whether a reason says that nothing is promised, and why.
+    pub(super) fn is_code(code: &str) -> bool {
+        [Self::Change, Self::NotRenewed].iter().any(|hold| hold.code() == code)
+    }
+
     const fn code(self) -> &'static str {
         match self {
             Self::Change => "change_not_in_quota",

@@ -37,6 +37,7 @@ pub async fn of(api: &Api, config: &Config, definitions: &Definitions) -> Vec<Ch
             }
         } else {
             checks.push(queue(api, config).await);
+            checks.extend(cohort(api, config).await);
         }
     }
     if config.admission_check {
@@ -192,6 +193,37 @@ async fn queue(api: &Api, config: &Config) -> Check {
     }
 }
 
+/// Queues of the same cohort add the nominal quota of a flavor up, so that of another one lets Kueue admit more than ours.
+async fn cohort(api: &Api, config: &Config) -> Option<Check> {
+    // `permissions` reports what cannot be listed.
+    let queues = api.list(&format!("{GROUP}/v1beta2/clusterqueues")).await.ok()?;
+    let name_of = |queue: &Value| queue["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let ours = queues.iter().find(|queue| name_of(queue) == config.cluster_queue.as_str())?;
+    let cohort = ours["spec"]["cohortName"].as_str().filter(|cohort| !cohort.is_empty())?;
+    let resource = config.gpu_resource.as_str();
+    let is_spot = |flavor: &Value| flavor["name"].as_str().is_some_and(|name| config.flavors.0.contains_key(name));
+    let has_quota = |flavor: &&Value| {
+        let mut resources = flavor["resources"].as_array().into_iter().flatten();
+        // A quantity of zero has no other digit.
+        let is_some = |quota: &Value| quota.to_string().chars().any(|digit| matches!(digit, '1'..='9'));
+        is_spot(flavor) && resources.any(|one| one["name"] == resource && is_some(&one["nominalQuota"]))
+    };
+    let adds = |queue: &&Value| {
+        let groups = queue["spec"]["resourceGroups"].as_array().into_iter().flatten();
+        let mut flavors = groups.flat_map(|group| group["flavors"].as_array().into_iter().flatten());
+        queue["spec"]["cohortName"] == cohort
+            && name_of(queue) != config.cluster_queue.as_str()
+            && flavors.any(|flavor| has_quota(&flavor))
+    };
+    let others: Vec<String> = queues.iter().filter(adds).map(name_of).collect();
+    let found = format!(
+        "{} of the cohort {cohort} have nominal quota of its flavors, too: Kueue admits both together, more than Headroom's quota",
+        others.join(", ")
+    );
+    let fix = "set their nominalQuota of these flavors to 0: they borrow";
+    (!others.is_empty()).then(|| Check::fail(format!("cohort of {}", config.cluster_queue), found, fix))
+}
+
 async fn admission_check(api: &Api, config: &Config) -> Vec<Check> {
     let wanted = config.admission_check_name.as_str();
     let name = format!("admission check {wanted}");
@@ -212,10 +244,10 @@ async fn admission_check(api: &Api, config: &Config) -> Vec<Check> {
         Some((true, _)) => Check::ok(name, "ours, and active"),
         _ => Check::warn(name, "it is not active: queues that list it admit nothing", "start headroom-kubernetes run"),
     };
-    vec![active, users(api, wanted).await]
+    vec![active, users(api, config, wanted).await]
 }
 
-async fn users(api: &Api, wanted: &str) -> Check {
+async fn users(api: &Api, config: &Config, wanted: &str) -> Check {
     let name = format!("queues of {wanted}");
     // No mode needs that for this check.
     let Ok(queues) = api.list(&format!("{GROUP}/v1beta2/clusterqueues")).await else {
@@ -226,6 +258,21 @@ async fn users(api: &Api, wanted: &str) -> Check {
     if using.is_empty() {
         let fix = "list it in spec.admissionChecksStrategy.admissionChecks of the spot ClusterQueue";
         return Check::warn(name, "no ClusterQueue lists it: no Workload is checked for guarantees", fix);
+    }
+    let known: BTreeSet<&str> = config.flavors.0.keys().map(String::as_str).collect();
+    let groups =
+        queues.iter().filter(lists).flat_map(|queue| queue["spec"]["resourceGroups"].as_array().into_iter().flatten());
+    let of_gpus = groups.filter(|group| {
+        group["coveredResources"].as_array().into_iter().flatten().any(|one| one == config.gpu_resource.as_str())
+    });
+    let strange: BTreeSet<&str> =
+        of_gpus.flat_map(|group| names(&group["flavors"])).filter(|one| !known.contains(one)).collect();
+    if !strange.is_empty() {
+        let flavors = strange.into_iter().collect::<Vec<_>>().join(", ");
+        let found = format!(
+            "the GPU models of their flavors {flavors} are not known: Workloads that name no model by themselves are retried for ever"
+        );
+        return Check::warn(name, found, "write them into flavors: FLAVOR=GPU_MODEL");
     }
     Check::ok(name, using.join(", "))
 }

@@ -225,6 +225,38 @@ async fn objects_of_others_are_not_taken_for_ours() {
 }
 
 #[tokio::test]
+async fn what_lets_kueue_admit_more_than_the_quota_is_named() {
+    let mut patient = Patient::new().await;
+    patient.config.kueue = KueueMode::ClusterQueue;
+    patient.config.admission_check = true;
+    let group = |flavor: &str, quota: &str| {
+        json!([{ "coveredResources": ["nvidia.com/gpu"], "flavors": [
+            { "name": flavor, "resources": [{ "name": "nvidia.com/gpu", "nominalQuota": quota }] }] }])
+    };
+    let put = |name: &str, quota: &str, flavor: &str| {
+        patient.fake.apply_as(
+            "kubectl",
+            &json!({
+                "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": { "name": name },
+                "spec": { "cohortName": "all", "resourceGroups": group(flavor, quota),
+                    "admissionChecksStrategy": { "admissionChecks": [{ "name": "headroom-guarantee" }] } },
+            }),
+        );
+    };
+    patient.fake.patch("clusterqueues", "", "headroom-spot", &json!({ "spec": { "cohortName": "all" } })).unwrap();
+    put("team", "0", "h800-spot");
+    assert_eq!(patient.failures().await, Vec::<String>::new(), "it only borrows");
+    put("team", "20", "h800-spot");
+    has(
+        &patient.failures().await,
+        "cohort of headroom-spot: team of the cohort all have nominal quota of its flavors, too",
+    );
+    put("team", "20", "other");
+    assert_eq!(patient.failures().await, Vec::<String>::new());
+    has(&patient.warnings().await, "the GPU models of their flavors other are not known");
+}
+
+#[tokio::test]
 async fn nodes_without_a_label_and_spot_classes_that_are_too_high_are_reported() {
     let patient = Patient::new().await;
     let bare = json!({ "metadata": { "labels": { "nvidia.com/gpu.product": null, "nvidia.com/gpu.sharing-strategy": "mps" } } });

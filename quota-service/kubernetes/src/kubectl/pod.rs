@@ -56,6 +56,7 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let mut reading = Reading::of(&connector);
     let mut view = View::new(plugin.cluster.clone(), reading.clone(), Policy::GFS);
     let mut uncounted = None;
+    let is_over = matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
     if !pod.spec.resource_claims.is_empty() && !connector.device_classes.0.is_empty() {
         match claims::watch::read_for(client, &mut view, &namespace, now).await {
             Ok(()) => {}
@@ -72,7 +73,12 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     view.settle_claims(true, now);
     let counted = seen.and_then(|seen| view.pod(&seen.uid).cloned().or(seen.facts));
     let facts = counted.ok_or_else(|| {
-        let asks_for = format!("asks for no GPUs (gpu_resource {}, device_classes)", connector.gpu_resource);
+        let by_claims = !pod.spec.resource_claims.is_empty();
+        let asks_for = if is_over && by_claims {
+            "has ended, and with it its promise; its claims are deleted, so its GPUs are not known here".to_owned()
+        } else {
+            format!("asks for no GPUs (gpu_resource {}, device_classes)", connector.gpu_resource)
+        };
         PluginError::Unknown(format!("pod {namespace}/{name}: {}", uncounted.clone().unwrap_or(asks_for)))
     })?;
     let here = match &facts.node {

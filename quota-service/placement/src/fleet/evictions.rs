@@ -35,13 +35,15 @@ pub struct Evictions {
     /// When, from which window (0 the short one), number of the event, node.
     leave: BTreeSet<(UnixSeconds, usize, u64, usize)>,
     counts: Vec<[u32; 2]>,
+    /// Nodes from which spot stays away.
+    resting: BTreeSet<usize>,
     events: u64,
 }
 
 impl Evictions {
     /// No evictions yet, under these settings.
     pub const fn new(settings: EvictionSettings) -> Self {
-        Self { settings, leave: BTreeSet::new(), counts: Vec::new(), events: 0 }
+        Self { settings, leave: BTreeSet::new(), counts: Vec::new(), resting: BTreeSet::new(), events: 0 }
     }
 
     /// Counts an eviction; answers the node's counts.
@@ -52,6 +54,7 @@ impl Evictions {
             self.counts[node][window] += 1;
         }
         self.events += 1;
+        self.see(node);
         self.counts[node]
     }
 
@@ -70,7 +73,23 @@ impl Evictions {
             self.counts[node][window] -= 1;
             changed.insert(node);
         }
+        for node in &changed {
+            self.see(*node);
+        }
         changed.into_iter().map(|node| (node, self.counts[node])).collect()
+    }
+
+    fn see(&mut self, node: usize) {
+        if self.weight(self.counts[node]) >= self.breaker() {
+            self.resting.insert(node);
+        } else {
+            self.resting.remove(&node);
+        }
+    }
+
+    /// Nodes that evict too often: spot stays away from them (GFS Alg. 1, line 7).
+    pub fn resting(&self) -> impl Iterator<Item = usize> {
+        self.resting.iter().copied()
     }
 
     /// ē in thousandths of an eviction an hour (Eq. 15), no more than the breaker's limit, beyond which Score 3 does not

@@ -91,6 +91,13 @@ impl Fleet {
         Some(Plan { gang: gang.clone(), places, victims })
     }
 
+    /// Idle GPUs of open nodes from which spot stays away, since it was evicted there too often within the hour.
+    #[must_use]
+    pub fn resting_gpus(&self) -> u32 {
+        let open = self.evictions.resting().map(|node| &self.nodes[node]).filter(|node| node.is_open);
+        open.map(|node| u32::from(node.idle)).sum()
+    }
+
     /// The place of one pod, by Algorithm 1.
     pub(super) fn first_place(&self, gang: &Gang) -> Option<PodPlace> {
         if let Some(wish) = self.wish(gang) {

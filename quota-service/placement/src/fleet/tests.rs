@@ -166,9 +166,10 @@ fn a_node_that_evicts_too_often_gets_no_spot_until_an_hour_has_passed() {
         fleet.apply(&hp, at(round), None).unwrap();
         fleet.finish(&hp.gang.task);
     }
-    assert_eq!(fleet.plan(&gang("spot", Spot, "1", 1)), None);
+    assert_eq!((fleet.plan(&gang("spot", Spot, "1", 1)), fleet.resting_gpus()), (None, 1));
     assert!(fleet.plan(&gang("hp", Hp, "1", 1)).is_some(), "HP never loses a node by it");
     fleet.pass_to(at(3_700));
+    assert_eq!(fleet.resting_gpus(), 0);
     assert!(fleet.plan(&gang("spot", Spot, "1", 1)).is_some());
 }
 

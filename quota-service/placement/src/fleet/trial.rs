@@ -69,7 +69,9 @@ impl<'a> Trial<'a> {
                 self.lift();
                 self.fleet.finish(&task);
                 self.gone.insert(at, (task, running));
-                before.into_iter().for_each(|place| self.place(place));
+                for place in before {
+                    self.place(place);
+                }
             }
         }
     }

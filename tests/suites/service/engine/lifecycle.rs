@@ -149,6 +149,9 @@ async fn unknown_tasks_are_answered_404(database: TestDatabase) {
     let path = format!("/v1/events?{OF_POOL}");
     let strange = service.send(Method::GET, &path, &[("last-event-id", "yesterday")], None).await;
     assert_eq!(strange.expect(400)["detail"], "Last-Event-ID: expected the id of an event, such as one of this stream");
+    let beyond = service.send(Method::GET, &path, &[("last-event-id", "99999999.0")], None).await;
+    let beyond = beyond.expect(400)["detail"].to_string();
+    assert!(beyond.contains("this id is of another database, as after a restored backup"), "{beyond}");
 }
 
 async fn a_trial_changes_nothing(database: TestDatabase) {

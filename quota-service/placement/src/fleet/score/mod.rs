@@ -69,6 +69,12 @@ pub enum Terms {
 const MILLION: u32 = 1_000_000;
 
 impl ScoreRule {
+    /// Whether spot stays away from nodes that evict too often.
+    #[must_use]
+    pub const fn lets_rest(self) -> bool {
+        matches!(self, Self::Gfs | Self::Apart | Self::Beside(_))
+    }
+
     /// Whether it has to know what nodes draw.
     #[must_use]
     pub const fn needs_power(self) -> bool {

@@ -1,0 +1,110 @@
+//! Amounts that may still be admitted, as tasks that are placed here come and end between renewals.
+
+use super::{Answer, Glance, Hold, PublishedPool};
+use crate::engine::TaskCounts;
+use crate::plan::{self, Held};
+use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolState};
+use wire::{QuotaAnswer, ReasonBody};
+
+/// Why less may be admitted than the quota has room for.
+const CODE: &str = "tasks_since_renewal";
+
+impl PublishedPool {
+    /// The same quotas, with what the tasks that are placed here hold of them, in `promised` tasks; `None` where that is what they
+    /// say. What may still be admitted never rises.
+    #[must_use]
+    pub fn following(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
+        let mut least = state.idle;
+        let mut held_now = |answer: &Answer| {
+            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.held };
+            let spot = state.spot(hours);
+            least = least.min(answer.held.available).min(plan::amount(answer.fresh.quota_gpus).left_after(spot));
+            Held { spot, available: least }
+        };
+        let held: Vec<Held> = self.answers.iter().map(&mut held_now).collect();
+        let is_same = self.answers.iter().zip(&held).all(|(answer, held)| answer.held == *held);
+        let is_known = self.glance.placed_by == Some(PlacedBy::Headroom);
+        if is_same && is_known && self.glance.tasks.is_some_and(|tasks| tasks.promised == promised) {
+            return None;
+        }
+        let followed = |(answer, held): (&Answer, Held)| {
+            let fresh = explained(answer, held);
+            Answer::new(fresh, answer.computed_at, held, self.problem.as_deref())
+        };
+        let tasks = TaskCounts { promised, ..self.glance.tasks.unwrap_or_else(counts) };
+        let glance = Glance { tasks: Some(tasks), placed_by: Some(PlacedBy::Headroom), ..self.glance.clone() };
+        let answers = self.answers.iter().zip(held).map(followed).collect();
+        Some(Self { glance, ..self.with_answers(answers) })
+    }
+}
+
+/// The answer with what may still be admitted, and why that is less than the quota less what is held, where tasks made it so.
+fn explained(answer: &Answer, held: Held) -> QuotaAnswer {
+    let mut fresh = QuotaAnswer { available_gpus: held.available.as_gpus(), ..answer.fresh.clone() };
+    let quota = plan::amount(fresh.quota_gpus);
+    let unused = |held: Held| quota.left_after(held.spot).left_after(held.available);
+    let was_there = fresh.reasons.iter().any(|reason| reason.code == CODE);
+    fresh.reasons.retain(|reason| reason.code != CODE);
+    let is_held_back = fresh.reasons.iter().any(|reason| Hold::is_code(&reason.code));
+    let is_new = unused(held) != unused(answer.held);
+    if unused(held) > MilliGpus::ZERO && (is_new || was_there) && !is_held_back {
+        let (room, left) = (quota.left_after(held.spot), held.available);
+        let detail = format!(
+            "tasks that came or ended since the quota was computed leave {left} of the {room} GPUs that it has room for; the next \
+             renewal computes it again"
+        );
+        fresh.reasons.push(ReasonBody { code: CODE.to_owned(), detail });
+    }
+    fresh
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::tests::{published, reported};
+
+    #[test]
+    fn available_gpus_fall_with_admitted_tasks_and_the_quota_stays() {
+        let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
+        let of = |pool: &PublishedPool| -> Vec<(f64, f64, f64)> {
+            let answers = pool.answers.iter().map(|answer| (answer.fresh.quota_gpus, answer.held));
+            answers.map(|(quota, held)| (quota, held.spot.as_gpus(), held.available.as_gpus())).collect()
+        };
+        let (one, four) = (HorizonHours::ONE, HorizonHours::new(4).unwrap());
+        let pool = pool.following(&reported(90, &[(four, 10)]), 1, &TaskCounts::default).unwrap();
+        assert_eq!(
+            (pool.glance.tasks.map(|tasks| tasks.promised), &of(&pool)[..]),
+            (Some(1), &[(60.0, 10.0, 50.0), (40.0, 10.0, 30.0)][..])
+        );
+        let following =
+            |pool: &PublishedPool, state: PoolState, promised| pool.following(&state, promised, &|| unreachable!());
+        assert!(following(&pool, reported(90, &[(four, 10)]), 1).is_none(), "that is what was answered");
+        let admitted = following(&pool, reported(60, &[(one, 5), (four, 35)]), 4).unwrap();
+        assert_eq!(of(&admitted), [(60.0, 40.0, 20.0), (40.0, 35.0, 5.0)]);
+        let ended = following(&admitted, reported(90, &[(four, 10)]), 1).unwrap();
+        assert_eq!(of(&ended), [(60.0, 10.0, 20.0), (40.0, 10.0, 5.0)], "a raise waits");
+        let for_hp = following(&pool, reported(3, &[(four, 10)]), 1).unwrap();
+        assert_eq!(of(&for_hp), [(60.0, 10.0, 3.0), (40.0, 10.0, 3.0)], "what is not idle is not admitted");
+    }
+
+    #[test]
+    fn less_than_the_quota_has_room_for_is_explained_until_nothing_is_missing() {
+        let four = HorizonHours::new(4).unwrap();
+        let pool = published(&[(4, 40.0, 10.0)]);
+        let after = |pool: &PublishedPool, idle, spot| {
+            pool.following(&reported(idle, &[(four, spot)]), 1, &TaskCounts::default).unwrap()
+        };
+        let reasons = |pool: &PublishedPool| -> Vec<String> {
+            pool.answers[0].fresh.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.detail)).collect()
+        };
+        assert_eq!(reasons(&after(&pool, 90, 10)), Vec::<String>::new());
+        let at_will = after(&pool, 12, 10);
+        let [why] = &reasons(&at_will)[..] else { panic!("one reason") };
+        assert!(why.starts_with("tasks_since_renewal: tasks that came or ended since the quota was computed leave 12.000 of the 30.000 GPUs"), "{why}");
+        let less = after(&at_will, 9, 10);
+        assert!(reasons(&less)[0].contains("leave 9.000 of the 30.000 GPUs") && reasons(&less).len() == 1);
+        assert_eq!(reasons(&after(&less, 0, 40)), Vec::<String>::new(), "the quota is used up");
+        let held = pool.held_back(Hold::Change).unwrap();
+        assert_eq!(after(&held, 90, 12).answers[0].fresh.reasons.len(), 1, "the hold says why");
+    }
+}
