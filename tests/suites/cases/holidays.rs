@@ -27,7 +27,7 @@ fn a_calendar_that_names_the_holiday_foresees_the_turn_into_it() {
     });
     let turn = HELD_OUT * DAY - 3..HELD_OUT * DAY + 1;
     let [without, with] = [&plain, &named].map(|played| played.scores(Source::Issued, None, turn.clone()));
-    assert!(with.mae_median_gpus < 0.96 * without.mae_median_gpus, "{with:?} against {without:?}");
+    assert!(with.mae_median_gpus < 0.6 * without.mae_median_gpus, "{with:?} against {without:?}");
     let whole = HELD_OUT * DAY - 3..HELD_OUT * DAY + DAY;
     let [ours, last] = [Source::Issued, Source::LastValue].map(|source| named.scores(source, None, whole.clone()));
     assert!(ours.mae_median_gpus < 0.85 * last.mae_median_gpus, "{ours:?} against {last:?}");
