@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use vocab::TaskId;
 
 /// Searches of a place at most, while a trial looks which victims the pods need only where they lie.
-const SEARCHES_MOST: usize = 10_000;
+const SEARCHES_MOST: usize = 2_000;
 
 /// A fleet with the pods of a gang placed and its victims gone. Dropped, it takes all of that back: no early return can leave
 /// a plan half tried.
