@@ -17,11 +17,15 @@ export class Problem extends Error {
 const unreachable = () =>
   new Problem(0, "unreachable", "The service does not answer: it may have stopped, or the network is down.");
 
-/** Whether there is nothing to show, as opposed to a fault. */
-export const isAbsent = (fault) => fault.status === 404 || fault.status === 409;
+/** A fault of the browser in words: its own ones are for those who write programs. */
+export const asProblem = (fault) => (fault instanceof Problem ? fault : unreachable());
+
+/** Whether there is nothing to show, as opposed to a fault. A pool without a quota is no service that is gone. */
+export const isAbsent = (fault) => [404, 409].includes(fault.status) || fault.code === "no-quota-yet";
 
 /** A service that is gone, overloaded or broken says nothing of what was asked: its last answer may still be so. */
-const isPassing = (fault) => fault.status === 0 || fault.status === 429 || fault.status >= 500;
+export const isPassing = (fault) =>
+  !isAbsent(fault) && (fault.status === 0 || fault.status === 429 || fault.status >= 500);
 
 const answers = new Map();
 const waiting = [];
