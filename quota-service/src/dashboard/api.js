@@ -68,13 +68,26 @@ function turn() {
   }
 }
 
+/** By how much the clock of the service is later than that of this browser, as its answers say to the second. */
+let later = 0;
+
+/** The time by the clock of the service: that of a browser may be wrong by hours. */
+export const serviceNow = () => Date.now() + later;
+
+function compareClocks(response) {
+  const date = Date.parse(response.headers.get("date") ?? "");
+  if (Number.isFinite(date)) later = Math.abs(date - Date.now()) < 2000 ? 0 : date - Date.now();
+}
+
 async function sent(url, options) {
   await new Promise((begin) => {
     waiting.push(begin);
     turn();
   });
   try {
-    return await fetch(url, { cache: "no-store", ...options });
+    const response = await fetch(url, { cache: "no-store", ...options });
+    compareClocks(response);
+    return response;
   } catch {
     throw unreachable();
   } finally {

@@ -6,6 +6,7 @@ import { clock, duration, moment } from "./format.js";
 import { poolPage } from "./pool.js";
 import { poolsPage } from "./pools.js";
 import { runsPage } from "./runs.js";
+import { ageStages, setClock } from "./stage.js";
 import { statementPage } from "./statement.js";
 import { themeButton } from "./theme.js";
 import { tokenButton } from "./token.js";
@@ -84,6 +85,8 @@ async function readClock(current) {
   const { answer } = url ? await look(url) : {};
   const virtual = answer?.data.as_of ? new Date(answer.data.as_of) : null;
   if (current !== page) return;
+  if (answer) setClock(virtual, answer.at);
+  ageStages();
   clockBadge.replaceChildren(
     ...(virtual
       ? [
@@ -153,6 +156,7 @@ function showAge() {
 function beat() {
   if (document.visibilityState !== "visible") return;
   showAge();
+  ageStages();
   if (reading.ended && Date.now() - reading.ended >= EVERY_MS) refresh();
 }
 

@@ -3,8 +3,9 @@
 import { address } from "./api.js";
 import { badge, facts, h, s, table } from "./dom.js";
 import { count, duration, NONE, number, percent, signed, time } from "./format.js";
-import { placedBy, stageBadge } from "./pools.js";
+import { placedBy } from "./pools.js";
 import { Section } from "./section.js";
+import { stageBadge } from "./stage.js";
 
 const SOURCES = {
   reported_state: "the state that its scheduler reported",
@@ -233,7 +234,7 @@ function explained(data) {
     h(
       "p",
       null,
-      stageBadge(quota.stage),
+      stageBadge(quota),
       " ",
       quota.as_of && badge("warn", "virtual clock", "The service runs on a clock of its own"),
       " computed ",

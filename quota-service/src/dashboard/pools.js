@@ -4,22 +4,11 @@ import { address } from "./api.js";
 import { badge, h, s, say } from "./dom.js";
 import { count, NONE, number, percent, time } from "./format.js";
 import { Section } from "./section.js";
+import { stageBadge } from "./stage.js";
 import { firstSteps, STORIES, story } from "./story.js";
 
 /** A filter is worth its place from so many pools on. */
 const MANY = 6;
-
-const STAGES = {
-  fresh: ["good", "fresh", "Computed less than ten minutes ago"],
-  stale: ["warn", "stale", "The last value stands: nothing newer could be computed"],
-  conservative: ["bad", "conservative", "Inputs are missing: nothing new is admitted, and nothing is evicted for it"],
-};
-
-/** How far a quota is to be trusted, in a word. */
-export function stageBadge(stage) {
-  const [kind, words, why] = STAGES[stage] ?? ["none", stage ?? "no quota", "No quota was computed"];
-  return badge(kind, words, why);
-}
 
 export const poolLink = (id) => `#/pool/${encodeURIComponent(id)}`;
 const highest = (values) => (values.length ? Math.max(...values) : null);
@@ -142,7 +131,7 @@ const COLUMNS = [
     name: "Stage",
     by: (pool) => ["conservative", "stale", null, "fresh"].indexOf(pool.stage ?? null),
     cell: (pool) => [
-      stageBadge(pool.stage),
+      stageBadge(pool),
       pool.computed_at && h("span", { class: "small narrow" }, "computed ", time(pool.computed_at)),
     ],
   },
