@@ -42,6 +42,12 @@ export function token() {
   }
 }
 
+/** The token that the service refused last. */
+let refused = null;
+
+/** Whether there is a token, and the service refuses it. */
+export const isRefused = () => token() !== "" && token() === refused;
+
 /** Keeps a token, or forgets it with "". */
 export function setToken(value) {
   memory = value;
@@ -101,18 +107,44 @@ function headers(more) {
   return { accept: "application/json", ...(bearer ? { authorization: `Bearer ${bearer}` } : {}), ...more };
 }
 
-async function problem(response) {
+/** Names that a refusal lists. */
+const LISTED = 12;
+
+/** The words of a refusal, with the names that there are in place of the field that holds them. */
+function inFull({ detail, known }) {
+  const names = (known ?? []).slice(0, LISTED).join(", ") || "there is none";
+  const more = known?.length > LISTED ? ` and ${known.length - LISTED} more` : "";
+  return detail?.replace("choose one of `known`", known?.length > 0 ? `choose one of ${names}${more}` : names);
+}
+
+/** The content of an answer. A gateway may answer in place of the service, with a page of its own. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const words = "What came is not from the service: a gateway or a page to log in may stand before it.";
+    throw new Problem(0, "foreign", words);
+  }
+}
+
+/** A refusal of the service; `bearer` is the token that it was asked with. */
+async function problem(response, bearer) {
   const body = await response.json().catch(() => ({}));
-  const detail = body.detail ?? `The service answered ${response.status} ${response.statusText}`.trim();
-  if (response.status === 401) document.dispatchEvent(new CustomEvent("headroom:token", { detail }));
+  const detail = inFull(body) ?? `The service answered ${response.status} ${response.statusText}`.trim();
+  // A question of before may be refused after a new token was given.
+  if (response.status === 401 && bearer === token()) {
+    refused = bearer;
+    document.dispatchEvent(new CustomEvent("headroom:token", { detail }));
+  }
   return new Problem(response.status, body.code ?? "", detail, body);
 }
 
 async function asked(url, before) {
+  const bearer = token();
   const etag = before?.etag ? { "if-none-match": before.etag } : {};
   const response = await sent(url, { headers: headers(etag) });
   if (response.status === 304 && before) return { ...before, at: Date.now() };
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   const text = await response.text().catch(() => {
     throw unreachable();
   });
@@ -168,21 +200,23 @@ function outdate() {
 
 /** An answer that stays open. It takes no turn: it would keep the others from theirs. */
 export async function stream(url, { signal, headers: more }) {
+  const bearer = token();
   const response = await fetch(url, {
     cache: "no-store",
     signal,
     headers: headers({ ...more, accept: "text/event-stream" }),
   });
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   return response;
 }
 
 /** Changes something, and gives the body of the answer, if it has one. */
 export async function send(method, url, body) {
+  const bearer = token();
   const options = { method, headers: headers(body ? { "content-type": "application/json" } : {}) };
   if (body) options.body = JSON.stringify(body);
   const response = await sent(url, options);
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   outdate();
   const text = await response.text();
   return text ? JSON.parse(text) : null;
@@ -190,8 +224,9 @@ export async function send(method, url, body) {
 
 /** Has the browser keep an answer as a file. */
 export async function save(url, name) {
+  const bearer = token();
   const response = await sent(url, { headers: headers({ accept: "text/csv" }) });
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());
   link.download = name;

@@ -158,11 +158,12 @@ function readAt() {
 function showAge() {
   if (!reading.ended) return age.replaceChildren("asking …");
   const isGone = page.sections.some((section) => section.gone);
-  const last = readAt() ?? (isGone ? null : reading.ended);
-  if (!last) return age.replaceChildren("nothing was read yet");
+  const refused = page.sections.find((section) => section.refused)?.refused;
+  const last = readAt() ?? (isGone || refused ? null : reading.ended);
+  if (!last) return age.replaceChildren(refused ? "nothing to show: the service refused" : "nothing was read yet");
   const seconds = Math.round((Date.now() - last) / 1000);
   const at = new Date(last);
-  const isOld = isGone && last < reading.began;
+  const isOld = (isGone || refused) && last < reading.began;
   age.replaceChildren(
     isOld ? badge("warn", "old figures", "The last reading brought no answer: these are the figures of before") : "",
     isOld ? " as of " : "as of ",
