@@ -151,7 +151,7 @@ async function asked(url, before) {
   if (before && before.text === text) return { ...before, etag: response.headers.get("etag"), at: Date.now() };
   return {
     text,
-    data: JSON.parse(text),
+    data: parsed(text),
     etag: response.headers.get("etag"),
     at: Date.now(),
     version: ++versions,
@@ -219,7 +219,7 @@ export async function send(method, url, body) {
   if (!response.ok) throw await problem(response, bearer);
   outdate();
   const text = await response.text();
-  return text ? JSON.parse(text) : null;
+  return text ? parsed(text) : null;
 }
 
 /** Has the browser keep an answer as a file. */
