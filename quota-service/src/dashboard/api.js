@@ -17,11 +17,15 @@ export class Problem extends Error {
 const unreachable = () =>
   new Problem(0, "unreachable", "The service does not answer: it may have stopped, or the network is down.");
 
-/** Whether there is nothing to show, as opposed to a fault. */
-export const isAbsent = (fault) => fault.status === 404 || fault.status === 409;
+/** A fault of the browser in words: its own ones are for those who write programs. */
+export const asProblem = (fault) => (fault instanceof Problem ? fault : unreachable());
+
+/** Whether there is nothing to show, as opposed to a fault. A pool without a quota is no service that is gone. */
+export const isAbsent = (fault) => [404, 409].includes(fault.status) || fault.code === "no-quota-yet";
 
 /** A service that is gone, overloaded or broken says nothing of what was asked: its last answer may still be so. */
-const isPassing = (fault) => fault.status === 0 || fault.status === 429 || fault.status >= 500;
+export const isPassing = (fault) =>
+  !isAbsent(fault) && (fault.status === 0 || fault.status === 429 || fault.status >= 500);
 
 const answers = new Map();
 const waiting = [];
@@ -37,6 +41,12 @@ export function token() {
     return memory;
   }
 }
+
+/** The token that the service refused last. */
+let refused = null;
+
+/** Whether there is a token, and the service refuses it. */
+export const isRefused = () => token() !== "" && token() === refused;
 
 /** Keeps a token, or forgets it with "". */
 export function setToken(value) {
@@ -64,13 +74,26 @@ function turn() {
   }
 }
 
+/** By how much the clock of the service is later than that of this browser, as its answers say to the second. */
+let later = 0;
+
+/** The time by the clock of the service: that of a browser may be wrong by hours. */
+export const serviceNow = () => Date.now() + later;
+
+function compareClocks(response) {
+  const date = Date.parse(response.headers.get("date") ?? "");
+  if (Number.isFinite(date)) later = Math.abs(date - Date.now()) < 2000 ? 0 : date - Date.now();
+}
+
 async function sent(url, options) {
   await new Promise((begin) => {
     waiting.push(begin);
     turn();
   });
   try {
-    return await fetch(url, { cache: "no-store", ...options });
+    const response = await fetch(url, { cache: "no-store", ...options });
+    compareClocks(response);
+    return response;
   } catch {
     throw unreachable();
   } finally {
@@ -84,25 +107,51 @@ function headers(more) {
   return { accept: "application/json", ...(bearer ? { authorization: `Bearer ${bearer}` } : {}), ...more };
 }
 
-async function problem(response) {
+/** Names that a refusal lists. */
+const LISTED = 12;
+
+/** The words of a refusal, with the names that there are in place of the field that holds them. */
+function inFull({ detail, known }) {
+  const names = (known ?? []).slice(0, LISTED).join(", ") || "there is none";
+  const more = known?.length > LISTED ? ` and ${known.length - LISTED} more` : "";
+  return detail?.replace("choose one of `known`", known?.length > 0 ? `choose one of ${names}${more}` : names);
+}
+
+/** The content of an answer. A gateway may answer in place of the service, with a page of its own. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const words = "What came is not from the service: a gateway or a page to log in may stand before it.";
+    throw new Problem(0, "foreign", words);
+  }
+}
+
+/** A refusal of the service; `bearer` is the token that it was asked with. */
+async function problem(response, bearer) {
   const body = await response.json().catch(() => ({}));
-  const detail = body.detail ?? `The service answered ${response.status} ${response.statusText}`.trim();
-  if (response.status === 401) document.dispatchEvent(new CustomEvent("headroom:token", { detail }));
+  const detail = inFull(body) ?? `The service answered ${response.status} ${response.statusText}`.trim();
+  // A question of before may be refused after a new token was given.
+  if (response.status === 401 && bearer === token()) {
+    refused = bearer;
+    document.dispatchEvent(new CustomEvent("headroom:token", { detail }));
+  }
   return new Problem(response.status, body.code ?? "", detail, body);
 }
 
 async function asked(url, before) {
+  const bearer = token();
   const etag = before?.etag ? { "if-none-match": before.etag } : {};
   const response = await sent(url, { headers: headers(etag) });
   if (response.status === 304 && before) return { ...before, at: Date.now() };
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   const text = await response.text().catch(() => {
     throw unreachable();
   });
   if (before && before.text === text) return { ...before, etag: response.headers.get("etag"), at: Date.now() };
   return {
     text,
-    data: JSON.parse(text),
+    data: parsed(text),
     etag: response.headers.get("etag"),
     at: Date.now(),
     version: ++versions,
@@ -151,30 +200,33 @@ function outdate() {
 
 /** An answer that stays open. It takes no turn: it would keep the others from theirs. */
 export async function stream(url, { signal, headers: more }) {
+  const bearer = token();
   const response = await fetch(url, {
     cache: "no-store",
     signal,
     headers: headers({ ...more, accept: "text/event-stream" }),
   });
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   return response;
 }
 
 /** Changes something, and gives the body of the answer, if it has one. */
 export async function send(method, url, body) {
+  const bearer = token();
   const options = { method, headers: headers(body ? { "content-type": "application/json" } : {}) };
   if (body) options.body = JSON.stringify(body);
   const response = await sent(url, options);
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   outdate();
   const text = await response.text();
-  return text ? JSON.parse(text) : null;
+  return text ? parsed(text) : null;
 }
 
 /** Has the browser keep an answer as a file. */
 export async function save(url, name) {
+  const bearer = token();
   const response = await sent(url, { headers: headers({ accept: "text/csv" }) });
-  if (!response.ok) throw await problem(response);
+  if (!response.ok) throw await problem(response, bearer);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await response.blob());
   link.download = name;

@@ -6,6 +6,7 @@ import { clock, duration, moment } from "./format.js";
 import { poolPage } from "./pool.js";
 import { poolsPage } from "./pools.js";
 import { runsPage } from "./runs.js";
+import { ageStages, setClock } from "./stage.js";
 import { statementPage } from "./statement.js";
 import { themeButton } from "./theme.js";
 import { tokenButton } from "./token.js";
@@ -19,6 +20,8 @@ const content = document.getElementById("content");
 const age = document.getElementById("age");
 const clockBadge = document.getElementById("clock");
 let [page, shown, busy, again] = [null, null, null, false];
+/** The part that the address asks for, while the page is read for the first time. */
+let aim = null;
 /** When the last reading of this page began and ended; whether it brought an answer or not. */
 let reading = { began: null, ended: null };
 
@@ -50,11 +53,21 @@ function mark(kind) {
 }
 
 /** Brings a part of the page to the reader. */
-function goTo(id) {
+function goTo(id, behavior = "auto") {
   const target = page.sections.find((section) => section.id === id)?.element.querySelector("h2");
   if (!target) return;
-  target.scrollIntoView({ block: "start" });
+  target.scrollIntoView({ block: "start", behavior });
   target.focus({ preventScroll: true });
+}
+
+/** The part above may grow while a page is read for the first time: the one that was asked for is brought back then. */
+function stayAt() {
+  if (aim) goTo(aim, "instant");
+}
+
+/** Readers who move by themselves stay where they are. */
+function letGo() {
+  aim = null;
 }
 
 function open(isFirst) {
@@ -69,13 +82,16 @@ function open(isFirst) {
     content.replaceChildren(...(page.lead ?? []), ...page.sections.map((section) => section.element));
     mark(parts[0]);
     reading = { began: null, ended: null };
+    letGo();
     refresh();
     if (!isFirst) {
       window.scrollTo(0, 0);
       heading.focus({ preventScroll: true });
     }
   }
-  if (parts[0] === "pool" && parts[2]) goTo(parts[2]);
+  if (parts[0] !== "pool" || !parts[2]) return;
+  goTo(parts[2]);
+  if (!reading.ended) aim = parts[2];
 }
 
 /** Whether the service runs on a clock of its own, as its quotas say. */
@@ -84,6 +100,8 @@ async function readClock(current) {
   const { answer } = url ? await look(url) : {};
   const virtual = answer?.data.as_of ? new Date(answer.data.as_of) : null;
   if (current !== page) return;
+  if (answer) setClock(virtual, answer.at);
+  ageStages();
   clockBadge.replaceChildren(
     ...(virtual
       ? [
@@ -106,12 +124,16 @@ async function refresh(force = false) {
   const began = Date.now();
   try {
     await current.prepare?.(force);
-    const changed = await Promise.all(
-      current.sections.map(async (section) => ((await section.refresh(force)) ? section.title : null)),
-    );
+    const ask = async (section) => {
+      const isChanged = await section.refresh(force);
+      if (current === page) stayAt();
+      return isChanged ? section.title : null;
+    };
+    const changed = await Promise.all(current.sections.map(ask));
     await readClock(current);
     if (current !== page) return;
     reading = { began, ended: Date.now() };
+    letGo();
     showAge();
     const names = changed.filter(Boolean);
     const { gone } = current.sections.find((section) => section.gone) ?? {};
@@ -136,11 +158,12 @@ function readAt() {
 function showAge() {
   if (!reading.ended) return age.replaceChildren("asking …");
   const isGone = page.sections.some((section) => section.gone);
-  const last = readAt() ?? (isGone ? null : reading.ended);
-  if (!last) return age.replaceChildren("nothing was read yet");
+  const refused = page.sections.find((section) => section.refused)?.refused;
+  const last = readAt() ?? (isGone || refused ? null : reading.ended);
+  if (!last) return age.replaceChildren(refused ? "nothing to show: the service refused" : "nothing was read yet");
   const seconds = Math.round((Date.now() - last) / 1000);
   const at = new Date(last);
-  const isOld = isGone && last < reading.began;
+  const isOld = (isGone || refused) && last < reading.began;
   age.replaceChildren(
     isOld ? badge("warn", "old figures", "The last reading brought no answer: these are the figures of before") : "",
     isOld ? " as of " : "as of ",
@@ -153,6 +176,7 @@ function showAge() {
 function beat() {
   if (document.visibilityState !== "visible") return;
   showAge();
+  ageStages();
   if (reading.ended && Date.now() - reading.ended >= EVERY_MS) refresh();
 }
 
@@ -176,6 +200,8 @@ function begin() {
     const link = event.target.closest?.(".contents a");
     if (link && link.hash === location.hash) goTo(route()[2]);
   });
+  for (const move of ["wheel", "touchmove", "pointerdown", "keydown"])
+    window.addEventListener(move, letGo, { capture: true, passive: true });
   window.addEventListener("hashchange", () => open(false));
   document.addEventListener("visibilitychange", beat);
   setInterval(beat, 1000);

@@ -56,16 +56,17 @@ function pictured(lines, isPool) {
   };
 }
 
-/** Capacity and the bound for the hours that were chosen. */
-function limits(x, explained, now) {
+/** Capacity and the bound for the hours that were chosen: from when it was computed on, so that the hour that runs is a part of it. */
+function limits(x, explained) {
   if (!explained) return [];
-  const { capacity_gpus: capacity, demand_bound_gpus: bound, hours } = explained.quota;
-  const until = now + hours * HOUR_S;
+  const { capacity_gpus: capacity, demand_bound_gpus: bound, hours, computed_at: computed } = explained.quota;
+  const from = seconds(computed);
+  const until = from + hours * HOUR_S;
   return [
     { words: "capacity", values: x.map(() => capacity), colour: "--ink", cls: "capacity", width: 1 },
     {
       words: `bound for ${hours} h`,
-      values: x.map((second) => (second >= now && second < until ? bound : null)),
+      values: x.map((second) => (second + HOUR_S > from && second < until ? bound : null)),
       colour: "--bound",
       cls: "bound",
       width: 3,
@@ -88,7 +89,7 @@ function fan(data, pool, organization, withLimits) {
   if (x.length === 0) return null;
   const { made, bands } = pictured(lines, isPool);
   const now = steps[0] ? seconds(steps[0].target_time) : from + (measured ?? []).length * HOUR_S;
-  const all = isPool && withLimits ? [...made, ...limits(x, data.explained, now)] : made;
+  const all = isPool && withLimits ? [...made, ...limits(x, data.explained)] : made;
   const last = (measured ?? []).findLast((value) => value !== null);
   const who = isPool ? "all organizations" : organization;
   const ahead = steps.length

@@ -3,8 +3,9 @@
 import { address } from "./api.js";
 import { badge, facts, h, s, table } from "./dom.js";
 import { count, duration, NONE, number, percent, signed, time } from "./format.js";
-import { placedBy, stageBadge } from "./pools.js";
+import { placedBy } from "./pools.js";
 import { Section } from "./section.js";
+import { stageBadge } from "./stage.js";
 
 const SOURCES = {
   reported_state: "the state that its scheduler reported",
@@ -16,6 +17,7 @@ const SOURCES = {
 function rows({ quota, supply, capacity, placed_by: side }) {
   const { capacity_gpus: all, demand_bound_gpus: bound, inventory_gpus: free, eta, quota_gpus: result, hours } = quota;
   const scaled = free * eta;
+  const of = supply.estimated ? "estimated" : "at the last renewal";
   return [
     {
       words: "capacity",
@@ -55,7 +57,7 @@ function rows({ quota, supply, capacity, placed_by: side }) {
       from: 0,
       to: supply.ceiling_gpus,
       cls: "limit",
-      note: `${number(supply.idle_gpus)} idle and ${number(supply.spot_gpus)} held by spot${supply.estimated ? ", estimated" : ""}`,
+      note: `${number(supply.idle_gpus)} idle and ${number(supply.spot_gpus)} held by spot, ${of}`,
     },
     {
       words: "= quota",
@@ -221,7 +223,7 @@ function figures({ quota }) {
       ["held by spot inside its guarantee", h("span", { class: "figure" }, number(quota.used_gpus))],
       ["bound", h("span", { class: "figure" }, number(quota.demand_bound_gpus))],
       ["capacity", h("span", { class: "figure" }, number(quota.capacity_gpus))],
-      ["idle now", h("span", { class: "figure" }, number(quota.idle_gpus))],
+      ["idle at the last renewal", h("span", { class: "figure" }, number(quota.idle_gpus))],
     ],
     { class: "facts figures" },
   );
@@ -233,7 +235,7 @@ function explained(data) {
     h(
       "p",
       null,
-      stageBadge(quota.stage),
+      stageBadge(quota),
       " ",
       quota.as_of && badge("warn", "virtual clock", "The service runs on a clock of its own"),
       " computed ",
@@ -305,6 +307,19 @@ function tabs(state, changed) {
   return { strip, fill };
 }
 
+/** Ways to state a capacity, one of which is enough. */
+function capacityCommands({ id }) {
+  const way = (words, command) => h("li", null, words, h("pre", null, h("code", null, command)));
+  const state = `PUT /v1/pools/${encodeURIComponent(id)}/state`;
+  return h(
+    "ul",
+    null,
+    way("With its usage, from a file of this pool alone:", "datasets ingest --format usage usage.csv --capacity GPUS"),
+    way("Where its scheduler reports: capacity_gpus, idle_gpus and as_of in", state),
+    way("Where Headroom is to place its tasks, each node:", "PUT /v1/nodes/NODE"),
+  );
+}
+
 /** The quota by hours, and why. `state` holds the offered hours and the chosen ones. */
 export function explainSection(pool, state, changed) {
   const { strip, fill } = tabs(state, changed);
@@ -329,6 +344,7 @@ export function explainSection(pool, state, changed) {
         "div",
         { class: "notice absent" },
         h("p", null, h("strong", null, "There is no quota: "), summary?.no_quota ?? "none was computed yet"),
+        summary && summary.capacity_gpus === null && capacityCommands(summary),
       );
     },
   });

@@ -53,7 +53,7 @@ function worst(one, value) {
 function keptTable(answer) {
   const columns = [
     { name: "Promised" },
-    { name: "Sold now, GPUs", number: true },
+    { name: "Sold now for at least so long, GPUs", number: true },
     { name: "Kept, 7 days", number: true },
     { name: "Kept, 28 days", number: true },
     { name: "Worst 24 h", number: true },
@@ -183,7 +183,7 @@ export function keptSection(pool) {
     id: "kept",
     title: "Sold, kept, broken",
     about:
-      "Kept: the share of promised GPUs that high-priority work left where they were for the whole promise. A task that ends early says nothing of the rest.",
+      "Sold now: the GPUs of promises of at least so many hours, so that one of 4 h counts in each row up to 4 h. Kept: the share of promised GPUs that high-priority work left where they were for the whole promise. A task that ends early says nothing of the rest.",
     sources: () => ({ answer: address("/v1/promises", { cluster: pool.cluster, gpu_model: pool.gpu_model, days: 28 }) }),
     same: ({ by_hours, guarantee_rate }) => JSON.stringify({ by_hours, guarantee_rate }),
     render: ({ answer }) => report(answer),

@@ -236,8 +236,9 @@ function summary(nodes, hours) {
   const over = `${known < hours.length ? `${number(known)} of ` : ""}${count(hours.length, "hour")}`;
   // A node that was added within these hours lacks some that others have.
   const whose = shares.length < nodes.length * hours.length ? "known node hours" : "node hours";
-  const allocated = `at the peak of an hour ${percent(mean(shares))} of a node's GPUs are allocated on average`;
-  const [fullShare, idleShare] = [full, idle].map((part) => percent(part / shares.length));
+  const part = percent(mean(shares));
+  const allocated = `at the highest reading of an hour ${part} of a node's GPUs are allocated on average`;
+  const [fullShare, idleShare] = [full, idle].map((some) => percent(some / shares.length));
   const states = `${fullShare} of the ${whose} are full, ${idleShare} empty`;
   return `${count(nodes.length, "node")} over ${over}: ${allocated}; ${states}.`;
 }
@@ -297,6 +298,7 @@ export function nodesSection(pool) {
   const section = new Section({
     id: "nodes",
     title: "Nodes",
+    about: "Nodes are read at each renewal of the quotas: a peak is the highest reading of an hour, and what rises and falls between two is not seen.",
     everyMs: 120_000,
     before: element,
     sources: () => ({ answer: address(`/v1/pools/${encodeURIComponent(pool.id)}/nodes`, { hours: 168 }) }),

@@ -4,22 +4,11 @@ import { address } from "./api.js";
 import { badge, h, s, say } from "./dom.js";
 import { count, NONE, number, percent, time } from "./format.js";
 import { Section } from "./section.js";
+import { stageBadge } from "./stage.js";
 import { firstSteps, STORIES, story } from "./story.js";
 
 /** A filter is worth its place from so many pools on. */
 const MANY = 6;
-
-const STAGES = {
-  fresh: ["good", "fresh", "Computed less than ten minutes ago"],
-  stale: ["warn", "stale", "The last value stands: nothing newer could be computed"],
-  conservative: ["bad", "conservative", "Inputs are missing: nothing new is admitted, and nothing is evicted for it"],
-};
-
-/** How far a quota is to be trusted, in a word. */
-export function stageBadge(stage) {
-  const [kind, words, why] = STAGES[stage] ?? ["none", stage ?? "no quota", "No quota was computed"];
-  return badge(kind, words, why);
-}
 
 export const poolLink = (id) => `#/pool/${encodeURIComponent(id)}`;
 const highest = (values) => (values.length ? Math.max(...values) : null);
@@ -70,7 +59,11 @@ function spark(pool) {
   );
 }
 
+/** A pool whose capacity is not known has no figures in the list, though usage and a run may be there: its page shows them. */
+const isWithoutCapacity = (pool) => pool.capacity_gpus === null || pool.capacity_gpus === undefined;
+
 function demandCell(pool) {
+  if (isWithoutCapacity(pool)) return h("span", { class: "why" }, "shown once the capacity is known");
   const placed = pool.hp_demand_gpus !== null && pool.hp_demand_gpus !== undefined;
   const mean = forecastMean(pool);
   const bounded = bound(pool) === null ? "" : `, bound ${number(round(bound(pool)))}`;
@@ -132,7 +125,7 @@ const COLUMNS = [
     by: (pool) => pool.id,
     cell: (pool) => [
       h("a", { href: poolLink(pool.id), data: { key: `pool-${pool.id}` } }, breakable(pool.id)),
-      h("span", { class: "small" }, count(pool.organizations, "organization")),
+      !isWithoutCapacity(pool) && h("span", { class: "small" }, count(pool.organizations, "organization")),
       h("span", { class: "small" }, placedBy(pool.placed_by)),
       pool.tasks &&
         h("span", { class: "small" }, `${number(pool.tasks.waiting)} waiting, ${number(pool.tasks.running)} running`),
@@ -142,7 +135,7 @@ const COLUMNS = [
     name: "Stage",
     by: (pool) => ["conservative", "stale", null, "fresh"].indexOf(pool.stage ?? null),
     cell: (pool) => [
-      stageBadge(pool.stage),
+      stageBadge(pool),
       pool.computed_at && h("span", { class: "small narrow" }, "computed ", time(pool.computed_at)),
     ],
   },
@@ -150,7 +143,10 @@ const COLUMNS = [
     name: "Capacity",
     number: true,
     by: (pool) => pool.capacity_gpus,
-    cell: (pool) => [h("span", { class: "big" }, number(pool.capacity_gpus)), bar(pool)],
+    cell: (pool) =>
+      isWithoutCapacity(pool)
+        ? h("span", { class: "why" }, "not known")
+        : [h("span", { class: "big" }, number(pool.capacity_gpus)), bar(pool)],
   },
   { name: "HP demand", number: true, by: demandNow, cell: demandCell },
   { name: "Spot used", number: true, by: spotUsed, cell: (pool) => number(spotUsed(pool)) },

@@ -1,14 +1,18 @@
 // A part of a page: it asks for what it shows, says so where it gets no answer, and draws again only what has changed.
 
-import { isAbsent, look } from "./api.js";
+import { asProblem, isAbsent, isRefused, look } from "./api.js";
 import { h } from "./dom.js";
 import { clock, utc } from "./format.js";
+import { ASK, INVALID } from "./token.js";
 
 /** Why a part has nothing to show, in words. */
 function words(fault) {
-  if (fault.status === 401) return "A token is needed: the button above asks for it.";
+  if (fault.status === 401) {
+    const why = isRefused() ? INVALID : "A token is needed.";
+    return `${why} The button “${ASK}” above asks for one.`;
+  }
   if (fault.status === 403) return `Your token does not allow this: ${fault.detail}`;
-  return fault.detail || String(fault);
+  return fault.detail || asProblem(fault).detail;
 }
 
 /** A notice that stands where an answer is missing, with a button that asks again; `more` follows its words. */
@@ -24,9 +28,10 @@ export function notice(fault, again, more) {
   );
 }
 
-/** When the oldest of the answers was read; null while there is none. */
+/** When the oldest of the answers was read; null while there is none. A refusal is no answer: it leaves nothing to show. */
 function readAtOf(got) {
-  const read = got.filter(({ fault, gone }) => !gone || fault !== gone);
+  const isRead = ({ fault, gone }) => (!gone || fault !== gone) && (!fault || isAbsent(fault));
+  const read = got.filter(isRead);
   const all = read.map(({ answer, fault }) => (answer ?? fault).at);
   return all.length > 0 ? Math.min(...all) : null;
 }
@@ -59,7 +64,7 @@ export class Section {
     Object.assign(this, { optional: [], ...what });
     this.seen = null;
     /** When that was read which is shown, and what kept it from being read again. */
-    Object.assign(this, { readAt: null, gone: null });
+    Object.assign(this, { readAt: null, gone: null, refused: null });
     this.body = h("div", { class: "body", "aria-busy": "true" }, h("p", { class: "quiet" }, "Loading …"));
     const heading = h(
       "h2",
@@ -89,6 +94,7 @@ export class Section {
     if (this.turn !== turn) return false;
     this.answered = got.every(({ fault, gone }) => !fault && !gone) ? { addresses, at: Date.now() } : null;
     this.gone = got.find(({ gone }) => gone)?.gone ?? null;
+    this.refused = got.find(({ fault, gone }) => fault && fault !== gone && !isAbsent(fault))?.fault ?? null;
     this.readAt = readAtOf(got);
     const key = sources.map((source, index) => this.keyOf(source, got[index])).join("\n");
     if (!force && key === this.seen) return false;

@@ -22,6 +22,27 @@ const money = (value, currency) =>
 
 const nameOf = ({ cluster, gpu_model }) => `${cluster}:${gpu_model}`;
 
+/** As in deploy/STATEMENTS.md. */
+const WORDS = [
+  ["Spot, guaranteed; at will", "held by spot tasks inside their guarantee; by others, and on lent GPUs"],
+  ["Idle, offered", "idle, and within the quota of the shortest guarantee: no task wanted it"],
+  ["Idle, kept for high priority", "idle beyond that quota: kept for high-priority tasks that may come"],
+  ["Handover and drained", "given to a task while the ones before it still leave; idle on nodes that take no new tasks"],
+  ["Lost work", "work since the last checkpoint of tasks that were evicted or whose node was lost. It is a part of what ran"],
+  [
+    "Reserved beyond demand",
+    "kept for high priority by the quota of the shortest guarantee, beyond what was needed at that moment. Spot at will may have run on it",
+  ],
+  ["Goodput", "what ran less what was lost, as a share of the capacity"],
+  ["Voided", "promises that ended by a lost node, a drain or the user: neither kept nor broken"],
+];
+
+function glossary() {
+  const pairs = WORDS.map(([word, meaning]) => h("div", null, h("dt", null, word), h("dd", null, meaning)));
+  const list = h("dl", { class: "words" }, pairs);
+  return h("details", { data: { key: "words" } }, h("summary", null, "Meaning of the words"), list);
+}
+
 /** A share of the capacity in words. */
 const of = (part, pool) => `${hours(part)} GPU h (${percent(pool.pool_gpu_hours.capacity > 0 ? part / pool.pool_gpu_hours.capacity : null)})`;
 
@@ -50,7 +71,7 @@ function pools({ answer }) {
   if (answer.pools.length === 0)
     return h("p", { class: "quiet" }, "No GPU time is accounted for in this month. Accounts are kept of pools whose tasks Headroom places.");
   const source = (pool) => answer.sources.find((one) => nameOf(one) === nameOf(pool));
-  return answer.pools.map((pool) => poolFacts(pool, source(pool), answer.currency));
+  return [glossary(), answer.pools.map((pool) => poolFacts(pool, source(pool), answer.currency))];
 }
 
 function organizations({ answer }) {

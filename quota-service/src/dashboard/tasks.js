@@ -28,7 +28,7 @@ function row(task) {
   const gpus = task.gpus_per_pod * task.pods;
   const asked = task.pods > 1 ? `${number(gpus)} (${number(task.pods)} × ${number(task.gpus_per_pod)})` : number(gpus);
   const why = task.detail.waits
-    ? [task.detail.waits.detail, " (", h("code", null, task.detail.waits.code), ")"]
+    ? h("span", { title: `Code of the reason: ${task.detail.waits.code}` }, task.detail.waits.detail)
     : "not decided on yet";
   return [
     task.id,

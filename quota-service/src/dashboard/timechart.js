@@ -143,6 +143,9 @@ export function timeChart(what) {
   frame.addEventListener("focus", () => readout.setAttribute("aria-live", "polite"));
   frame.addEventListener("blur", () => readout.removeAttribute("aria-live"));
   responsive(host, (width) => {
+    // The file that draws is another one than this: it may be the one that did not come.
+    const none = "The picture did not load. Load the page again, or open the table below.";
+    if (!window.uPlot) return host.replaceChildren(h("p", { class: "quiet" }, none));
     chart?.destroy();
     chart = draw(host, width, what, readout);
   });

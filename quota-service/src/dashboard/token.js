@@ -1,7 +1,12 @@
 // The token: asked for where the service wants one, kept for this tab alone.
 
-import { setToken, token } from "./api.js";
+import { isRefused, setToken, token } from "./api.js";
 import { field, h } from "./dom.js";
+
+/** The button that asks, by its words. */
+export const ASK = "Token …";
+/** Of a token that the service refuses. */
+export const INVALID = "The token of this tab is not valid, or no longer.";
 
 let dialog = null;
 /** A reader who has cancelled is not asked again by an automatic refresh. */
@@ -58,13 +63,14 @@ export function askForToken(why, after) {
 export function tokenButton(after) {
   const button = h("button", { type: "button", id: "forget" });
   const show = () => {
-    button.textContent = token() ? "Forget token" : "Token …";
+    button.textContent = token() && !isRefused() ? "Forget token" : ASK;
   };
   const again = () => {
     show();
     after();
   };
   button.addEventListener("click", () => {
+    if (isRefused()) return askForToken(INVALID, again);
     if (!token()) return askForToken("This service requires tokens: each question to it needs one.", again);
     setToken("");
     declined = false;

@@ -12,7 +12,7 @@ const ROWS = [
   ["capacity", "capacity_gpus"],
   ["bound", "demand_bound_gpus"],
   ["inventory", "inventory_gpus"],
-  ["idle", "idle_gpus"],
+  ["idle at the last renewal", "idle_gpus"],
   ["held by spot", "used_gpus"],
   ["eta", "eta"],
   ["guarantee rate", "guarantee_rate"],

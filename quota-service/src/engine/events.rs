@@ -1,5 +1,6 @@
 //! Events of a pool, read back from its journal.
 
+use std::fmt;
 use store::{PlacedPoolId, Store, StoreError};
 use wire::EventBody;
 
@@ -26,6 +27,13 @@ impl Cursor {
         let (seq, index) = id.split_once('.')?;
         let seq = seq.parse().ok().filter(|seq: &u64| i64::try_from(*seq).is_ok())?;
         Some(Self { seq, index: index.parse().ok()? })
+    }
+}
+
+/// As [`Cursor::parse`] reads it.
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.seq, self.index)
     }
 }
 
@@ -60,6 +68,7 @@ mod tests {
     fn the_id_of_an_event_is_its_place() {
         assert_eq!(Cursor::parse("12.3"), Some(Cursor { seq: 12, index: 3 }));
         assert!(Cursor::parse("12.3") < Some(Cursor::after(12)) && Cursor::after(12) < Cursor { seq: 13, index: 0 });
+        assert_eq!(Cursor::parse(&Cursor::after(12).to_string()), Some(Cursor::after(12)));
         for text in ["", "12", "x.1", "1.-1", "9223372036854775808.0"] {
             assert_eq!(Cursor::parse(text), None, "{text:?}");
         }

@@ -39,7 +39,7 @@ struct Source {
     bytes: &'static [u8],
 }
 
-const SOURCES: [Source; 31] = files![
+const SOURCES: [Source; 32] = files![
     "index.html", HTML, "index.html";
     "style.css", STYLE, "style.css";
     "icon.svg", PICTURE, "icon.svg";
@@ -64,6 +64,7 @@ const SOURCES: [Source; 31] = files![
     "runs.js", SCRIPT, "runs.js";
     "section.js", SCRIPT, "section.js";
     "shares.js", SCRIPT, "shares.js";
+    "stage.js", SCRIPT, "stage.js";
     "statement.js", SCRIPT, "statement.js";
     "story.js", SCRIPT, "story.js";
     "tasks.js", SCRIPT, "tasks.js";

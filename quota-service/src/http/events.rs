@@ -10,10 +10,11 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use futures_util::Stream;
-use futures_util::stream::unfold;
+use futures_util::stream::{once, unfold};
+use futures_util::{Stream, StreamExt};
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 use store::{PlacedPool, PlacedPoolId};
 use vocab::PoolId;
@@ -34,7 +35,7 @@ struct Telling {
 /// Events of a pool: tasks start and are evicted, nodes are lost, quotas change
 ///
 /// Server-sent events: `id`, `event` (its kind) and `data`. With `Last-Event-ID` it continues after that event, else from
-/// now on.
+/// now on. The first line is a comment, `: after ID`: a client that leaves before an event came goes on from that id.
 #[utoipa::path(get, path = "/v1/events", tag = "tasks", params(PoolQuery), responses(
     (status = 200, description = "A stream that ends with the service", body = EventBody, content_type = "text/event-stream"),
     (status = 400, description = "The query or Last-Event-ID is invalid", body = Problem, content_type = "application/problem+json"),
@@ -66,7 +67,8 @@ pub async fn events(
     }
     let telling = Telling { core: quotas.core.clone(), engine, pool, id, cursor, seen: last, read: VecDeque::new() };
     let stream = unfold(telling, |mut telling| async move { telling.next().await.map(|event| (Ok(event), telling)) });
-    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+    let place = once(ready(Ok::<_, Infallible>(Event::default().comment(format!("after {cursor}")))));
+    Ok(Sse::new(place.chain(stream)).keep_alive(KeepAlive::default()))
 }
 
 impl Telling {

@@ -54,3 +54,30 @@ async fn a_page_that_was_never_read_says_that_alone_until_the_service_is_back() 
     browser.until("document.querySelector('#age time')");
     assert_eq!(browser.complaints(), [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_is_not_read_again_is_fresh_no_longer_once_its_time_is_over() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    for page in ["#/", POOL] {
+        opened.go(page);
+        assert_eq!(browser.texts("#content .stage")[0], "fresh", "{page}");
+        browser.run(STOP, &[]);
+        browser.run("const now = Date.now; Date.now = () => now() + 3600000", &[]);
+        browser.until("document.querySelector('#content .stage .badge.warn')?.textContent.endsWith('old')");
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_without_one_of_its_files_says_so() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    browser.devtools("Network.enable", &json!({}));
+    browser.devtools("Network.setBlockedURLs", &json!({ "urls": ["*/assets/story.js"] }));
+    browser.go(&format!("http://{}/", opened.service.address));
+    browser.until("getComputedStyle(document.querySelector('#unloaded')).visibility === 'visible'");
+    browser.devtools("Network.setBlockedURLs", &json!({ "urls": [] }));
+    browser.click("#unloaded a");
+    browser.until("document.querySelector('#pools tbody tr') && !document.querySelector('#unloaded')");
+}

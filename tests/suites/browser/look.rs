@@ -113,6 +113,24 @@ async fn long_names_leave_the_figures_of_a_table_in_sight() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sheet_of_paper_has_all_columns() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    // Letter, less its margins.
+    browser.look(740, "light");
+    browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
+    for (name, page) in PAGES {
+        opened.go(page);
+        let widest = browser.run(
+            "return Math.max(0, ...[...document.querySelectorAll('#content table')].map((one) => one.getBoundingClientRect().right))",
+            &[],
+        );
+        assert!(widest.as_f64() <= Some(740.0), "{name} reaches to {widest}");
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_weighs_no_more_than_300_kib() {
     let Some(opened) = Opened::new().await else { return };
     let browser = &opened.browser;

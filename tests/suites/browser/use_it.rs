@@ -143,6 +143,14 @@ async fn a_token_is_asked_for_where_one_is_required_and_forgotten_on_request() {
     browser.click("#forget");
     browser.until("document.querySelector('dialog[open]')");
     assert_eq!(browser.run("return sessionStorage.length", &[]), 0);
+    // One that was revoked is refused as one that never was.
+    browser.keys("", "revoked");
+    browser.keys("", ENTER);
+    browser.until("document.querySelector('#age').textContent === 'nothing to show: the service refused'");
+    browser.until("document.querySelector('dialog[open]')");
+    let asks = browser.texts("#forget").join("");
+    let notices = browser.texts("#quota .notice").join("");
+    assert!(notices.contains("not valid") && notices.contains(&asks) && asks.starts_with("Token"), "{asks}: {notices}");
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
@@ -165,4 +173,62 @@ async fn followers_of_a_pool_see_its_events() {
     assert!((0..40).any(is_seen), "{:?}", browser.texts("#events .body"));
     browser.click("#follow");
     assert_eq!(browser.complaints(), [""; 0]);
+}
+
+/// Has the page be behind another tab, or before the reader again.
+fn shown_as(browser: &Browser, state: &str) {
+    let script = "Object.defineProperty(document, 'visibilityState', { value: arguments[0], configurable: true }); document.dispatchEvent(new Event('visibilitychange'))";
+    browser.run(script, &[state.into()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_tab_lets_its_stream_go_and_catches_up() {
+    let Some(opened) = Opened::new().await else { return };
+    opened.go(POOL);
+    let browser = &opened.browser;
+    let count = "window.streams = 0; window.asked = window.fetch; window.fetch = (url, options) => { const isStream = String(url).includes('/v1/events'); if (isStream) { window.streams += 1; options.signal.addEventListener('abort', () => { window.streams -= 1; }); } return window.asked(url, options); }";
+    browser.run(count, &[]);
+    browser.click("#follow");
+    browser.until("window.streams === 1");
+    let rows = |task: &str| browser.texts("#events tbody tr").iter().filter(|row| row.contains(task)).count();
+    for round in 0..2 {
+        shown_as(browser, "hidden");
+        browser.until("window.streams === 0");
+        let name = format!("meanwhile-{round}");
+        let task = json!({ "cluster": "demo", "gpu_model": "A100", "id": name, "organization": "org-001", "class": "hp", "gpus_per_pod": 8.0, "pods": 1 });
+        assert!(opened.service.send("POST", "/v1/tasks", Some(&task)).unwrap().0 < 300);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(rows(&name), 0);
+        shown_as(browser, "visible");
+        browser.until(&format!("document.querySelector('#events .body').textContent.includes('{name}')"));
+        assert_eq!((rows("meanwhile-0"), rows(&name)), (1, 1), "neither lost nor twice");
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_to_a_part_leads_there_though_the_parts_above_grow() {
+    let Some(opened) = Opened::new().await else { return };
+    for part in ["demand", "nodes", "tasks"] {
+        opened.go(&format!("{POOL}/{part}"));
+        let top = format!("document.querySelector('#{part} h2').getBoundingClientRect().top");
+        opened.browser.until(&format!("{top} >= 0 && {top} < 120"));
+    }
+    assert_eq!(opened.browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bound_is_drawn_from_now_on_for_its_hours() {
+    let Some(opened) = Opened::new().await else { return };
+    let browser = &opened.browser;
+    let read = || {
+        opened.go(POOL);
+        browser.click("#tab-1");
+        browser.run("for (const one of document.querySelectorAll('#demand details')) one.open = true", &[]);
+        browser.until("document.querySelector('#demand thead th:last-child')?.textContent === 'bound for 1 h'");
+        browser.texts("#demand tbody td:last-child").iter().filter(|text| *text != "\u{2013}").count()
+    };
+    let (explained, hours) = opened.of_one_moment(&format!("/v1/quota/explain?{OF_POOL}&hours=1"), read);
+    let is_whole = explained["quota"]["computed_at"].as_str().unwrap().contains(":00:00");
+    assert_eq!(hours, if is_whole { 1 } else { 2 }, "an hour from within one reaches into the next");
 }
