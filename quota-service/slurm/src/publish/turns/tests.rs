@@ -179,12 +179,14 @@ impl Sim {
         let each = |at: usize| (self.names[at].clone(), Tres::from([(TRES.to_owned(), self.held(at))]));
         let held: ByName = (0..self.names.len()).map(each).collect();
         let (tracked, before, stands) = ([TRES.to_owned()].into(), std::mem::take(&mut self.turns), ByName::new());
+        let outside = ByName::new();
         let (config, now) = (&self.config, UnixSeconds::new(NOW + self.at));
         let inputs = Inputs {
             config,
             counting: &counting,
             view: &view,
             held: &held,
+            outside: &outside,
             offers: &offers,
             tracked: &tracked,
             stands: &stands,
