@@ -68,7 +68,7 @@ impl Counting {
     pub fn outside(&self, queue: &Queue, reading: &Reading, now: UnixSeconds) -> ByName {
         self.sum(queue, |name, job| {
             let hours = self.hours.get(name).copied();
-            !job.completes && !promised(job, reading, now).is_some_and(|promised| Some(promised) >= hours)
+            !job.completes && promised(job, reading, now).is_none_or(|promised| Some(promised) < hours)
         })
     }
 

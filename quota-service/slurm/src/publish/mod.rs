@@ -8,6 +8,7 @@ pub mod held;
 mod now;
 mod order;
 pub mod pace;
+mod retries;
 mod share;
 pub mod turns;
 pub mod wanted;

@@ -153,8 +153,13 @@ impl Inputs<'_> {
     }
 
     /// GPUs that the limit that stands leaves.
-    fn room(&self, name: &str, model: &GpuModel) -> Option<u64> {
-        let tres = tres_of(self.view.types.get(model).and_then(Option::as_deref)?);
+    pub(super) fn room(&self, name: &str, model: &GpuModel) -> Option<u64> {
+        let tres = match self.view.types.get(model)?.as_deref() {
+            Some(gpu_type) => tres_of(gpu_type),
+            // The limit of all GPUs is of this model alone.
+            None if self.view.pools.len() == 1 => ALL_GPUS.to_owned(),
+            None => return None,
+        };
         Some(self.standing(name, &tres)?.saturating_sub(held::of(self.held, name, &tres)))
     }
 
