@@ -279,7 +279,7 @@ proptest! {
         let (s1, s4) = (inside(1), inside(4));
         for nesting in [Nesting::Qos, Nesting::Accounts] {
             let mut case = case(nesting, jobs.clone(), &[(1, q1), (4, q4)]);
-            // What Slurm counted a moment later, with other jobs: the list of jobs alone decides.
+            // Slurm's own count of a moment later, with other jobs: the list of jobs alone decides.
             let held = std::mem::take(&mut case.held);
             case.held = held.keys().cloned().zip(counted.iter().map(|gpus| tres(*gpus))).collect();
             let free: Vec<i64> = case.limits().iter().zip(["spot1h", "spot4h"]).zip(["spot", "spot-4h"]).map(|((limit, qos), account)| {
