@@ -158,7 +158,7 @@ fn limits_that_hide_ours_are_found() {
 #[test]
 fn a_spot_qos_that_another_cluster_of_the_accounting_uses_is_found() {
     let moon = |facts: &mut Facts| {
-        facts.elsewhere = facts::by_cluster("moon|normal\nmoon|normal,spot1h\nmars|normal\nmars|\n")
+        facts.elsewhere = facts::by_cluster("moon|normal\nmoon|normal,spot1h\nmars|normal\nmars|\n");
     };
     one(|_, facts| moon(facts), &["Warn cluster moon: its jobs may use spot1h", "QOS of their own"]);
     let accounts = |config: &mut Config, facts: &mut Facts| {
