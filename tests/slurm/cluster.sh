@@ -59,13 +59,17 @@ settings() {
 }
 
 until_so() {
-    local what=$1
+    local what=$1 end=$((SECONDS + 30)) pid
     shift
-    for _ in $(seq 300); do
+    while [ "$SECONDS" -lt "$end" ]; do
         "$@" >/dev/null 2>&1 && return
+        # One that has ended, as where its port was taken meanwhile, does not come back: the next attempt has other ports.
+        for pid in "${pids[@]}"; do
+            kill -0 "$pid" 2>/dev/null || break 2
+        done
         sleep 0.1
     done
-    say "$what: not within 30 s; the ends of the logs:"
+    say "$what: not within 30 s, or a daemon has ended; the ends of the logs:"
     tail -n 5 "$folder"/log/* >&2
     exit 1
 }

@@ -81,7 +81,7 @@ pub struct Job {
     pub submitted: UnixSeconds,
     /// Since when nothing but resources held it back: no hold, no dependency, no begin time, no limit of its array.
     pub eligible: Option<UnixSeconds>,
-    /// Start.
+    /// Start; none of a job that ended before it had its GPUs.
     pub started: Option<UnixSeconds>,
     /// End; none while it waits or runs. Of a run whose size changed, each size is a record of its own: all have the start of the
     /// run, and all but the last are [`State::Resizing`] and end where the next one begins.
@@ -277,7 +277,7 @@ impl History {
         let requested = gpus(&raw.tres.requested, "tres.requested")?;
         let allocated = gpus(&raw.tres.allocated, "tres.allocated")?;
         let (mut state, _) = State::of(&raw.state.current.0).map_err(|fault| format!("state.current: {fault}"))?;
-        let [eligible, started, ended] = [
+        let [eligible, mut started, ended] = [
             time(raw.time.eligible, "time.eligible")?,
             time(raw.time.start, "time.start")?,
             time(raw.time.end, "time.end")?,
@@ -295,6 +295,11 @@ impl History {
             state = State::Running;
         }
         let elapsed = i64::try_from(raw.time.elapsed.0.unwrap_or(0)).unwrap_or(0);
+        // A submission that is refused, or a cancel before the start: Slurm writes the end as the start, too, and no GPUs. A run of less
+        // than a second has them.
+        if started == ended && allocated.total == 0 && !allocated.has_parts && state.phase() == Phase::Ended {
+            started = None;
+        }
         let seen = [Some(submitted), started.map(|started| started.plus_s(elapsed)), ended];
         self.latest = seen.into_iter().flatten().chain(self.latest).max();
         self.earliest_end = ended.into_iter().chain(self.earliest_end).min();

@@ -3,6 +3,8 @@
 //! The fixtures hold one cluster's jobs in each form: `v0.0.38` and `v0.0.42` as Slurm 22.05.8 and 24.11.5 printed them, the
 //! others written by the published schemas. 25.11.7 and 26.05.3 print `v0.0.41` to `v0.0.45` with the same keys and shapes.
 
+mod starts;
+
 use crate::demand::{Demand, Reading, SpotUse, demand, tasks};
 use crate::nodes::Nodes;
 use crate::queue::Queue;

@@ -45,7 +45,7 @@ pub async fn run(config: &Config, json: bool) -> Result<(), ShowError> {
     let mut limits = (ByName::new(), ByName::new());
     if !config.limited().promised().is_empty() {
         let stands = site.limits().await.map_err(|fault| ShowError::Slurm(fault.to_string()))?;
-        let (_, held) = held_now(&site, config).await.map_err(|fault| ShowError::Slurm(fault.to_string()))?;
+        let held = held_now(&site, config).await.map_err(|fault| ShowError::Slurm(fault.to_string()))?;
         limits = (stands, held);
     }
     let now = clock::now();

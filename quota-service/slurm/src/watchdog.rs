@@ -130,7 +130,7 @@ impl Watchdog {
         }
         let in_words = |fault: RecordsError| fault.to_string();
         let stands = self.site.limits().await.map_err(in_words)?;
-        let (_, held) = held_now(&self.site, &self.config).await.map_err(in_words)?;
+        let held = held_now(&self.site, &self.config).await.map_err(in_words)?;
         let lowered = lowered(&stands, &held);
         if lowered.is_empty() {
             return Ok(Looked::Lowered(lowered));

@@ -40,6 +40,8 @@ pub struct Facts {
     pub user: String,
     /// QOS of partitions, by partition.
     pub partition_qos: BTreeMap<String, String>,
+    /// QOS that associations of other clusters of this slurmdbd have, by cluster.
+    pub elsewhere: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Reads them.
@@ -85,6 +87,7 @@ impl Facts {
             admin_level: String::new(),
             user,
             partition_qos: BTreeMap::new(),
+            elsewhere: BTreeMap::new(),
         }
     }
 
@@ -101,6 +104,18 @@ impl Facts {
         let level = site.text("sacctmgr", &["-nP", "show", "user", "where", &name, "format=adminlevel"]).await?;
         let level = level.lines().next().filter(|level| !level.is_empty()).unwrap_or("None");
         level.clone_into(&mut self.admin_level);
+        self.read_other_clusters(site).await
+    }
+
+    async fn read_other_clusters(&mut self, site: &Site) -> Result<(), RecordsError> {
+        let clusters = site.text("sacctmgr", &["-nP", "show", "cluster", "format=cluster"]).await?;
+        let here = self.config.get("ClusterName");
+        let others: Vec<&str> = clusters.lines().filter(|name| !name.is_empty() && *name != here).collect();
+        if !others.is_empty() {
+            let others = format!("cluster={}", others.join(","));
+            let text = site.text("sacctmgr", &["-nP", "show", "assoc", "where", &others, "format=cluster,qos"]).await?;
+            self.elsewhere = by_cluster(&text);
+        }
         Ok(())
     }
 }
@@ -135,6 +150,16 @@ pub(super) fn seconds(text: &str) -> u64 {
     let (days, time) = text.split_once('-').unwrap_or(("0", text));
     let time = time.split(':').fold(0, |sum, part| sum * 60 + part.parse::<u64>().unwrap_or(0));
     days.parse::<u64>().unwrap_or(0) * 86_400 + time
+}
+
+/// QOS by cluster of `cluster|qos,qos`.
+pub(super) fn by_cluster(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (cluster, list) in text.lines().filter_map(|line| line.split_once('|')) {
+        let names = list.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
+        all.entry(cluster.to_owned()).or_default().extend(names);
+    }
+    all
 }
 
 fn partition_qos(text: &str) -> BTreeMap<String, String> {

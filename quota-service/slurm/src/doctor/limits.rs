@@ -17,7 +17,7 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
     }
     checks.extend(typed(config, facts));
     match config.nesting {
-        Nesting::Qos => checks.extend(partitions(config, facts)),
+        Nesting::Qos => checks.extend(partitions(config, facts).into_iter().chain(clusters(config, facts))),
         Nesting::Accounts => checks.extend(chain(config, facts)),
     }
     checks
@@ -49,6 +49,23 @@ fn partitions(config: &Config, facts: &Facts) -> Vec<Check> {
         })
     };
     facts.partition_qos.iter().filter_map(hides).collect()
+}
+
+/// QOS and their limits are of slurmdbd, and so of all its clusters.
+fn clusters(config: &Config, facts: &Facts) -> Vec<Check> {
+    let shares = |(cluster, names): (&String, &std::collections::BTreeSet<String>)| {
+        let shared: Vec<&str> =
+            names.iter().filter(|name| config.spot_qos.0.contains_key(*name)).map(String::as_str).collect();
+        (!shared.is_empty()).then(|| {
+            let found = format!(
+                "its jobs may use {}: one limit of a QOS holds in all clusters of a slurmdbd, and two connectors overwrite it",
+                shared.join(", ")
+            );
+            let fix = "add QOS of their own for the spot jobs of each cluster, and take those of this one from the associations of the other";
+            Check::warn(format!("cluster {cluster}"), found, fix)
+        })
+    };
+    facts.elsewhere.iter().filter_map(shares).collect()
 }
 
 /// Accounts one below the other, and no limit on the QOS, which would be found first.

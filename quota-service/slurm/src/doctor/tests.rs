@@ -156,6 +156,20 @@ fn limits_that_hide_ours_are_found() {
 }
 
 #[test]
+fn a_spot_qos_that_another_cluster_of_the_accounting_uses_is_found() {
+    let moon = |facts: &mut Facts| {
+        facts.elsewhere = facts::by_cluster("moon|normal\nmoon|normal,spot1h\nmars|normal\nmars|\n");
+    };
+    one(|_, facts| moon(facts), &["Warn cluster moon: its jobs may use spot1h", "QOS of their own"]);
+    let accounts = |config: &mut Config, facts: &mut Facts| {
+        config.nesting = Nesting::Accounts;
+        facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
+        moon(facts);
+    };
+    assert_eq!(found(accounts), [""; 0], "limits of accounts are of a cluster");
+}
+
+#[test]
 fn names_that_slurm_does_not_know_are_found() {
     one(|config, _| config.hp_qos = "high".parse().unwrap(), &["Fail qos high", "sacctmgr add qos high"]);
     let unknown = |config: &mut Config, facts: &mut Facts| {

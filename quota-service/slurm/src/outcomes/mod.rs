@@ -33,7 +33,7 @@ pub fn outcomes(
 ) -> Found {
     let mut all = Found::default();
     for run in runs(&history.jobs) {
-        let Some(job) = run.last().filter(|job| is_spot(job, reading)) else { continue };
+        let Some(job) = run.last().filter(|job| is_spot(job, reading) && had_gpus(run)) else { continue };
         let Some((how, hours, ended_at)) = ended(job, reading, sightings, now) else { continue };
         let Some(started) = job.started.filter(|_| since <= ended_at && ended_at <= now) else { continue };
         let Some(kind) = how else {
@@ -66,6 +66,12 @@ pub fn is_spot(job: &Job, reading: &Reading) -> bool {
 /// The records of each run, in the order of its sizes; each wait is alone.
 fn runs(jobs: &[Job]) -> impl Iterator<Item = &[Job]> {
     jobs.chunk_by(|one, next| one.started.is_some() && (one.id, one.started) == (next.id, next.started))
+}
+
+/// Whether a run had its GPUs. The record of a submission that was refused, and of a job that was cancelled before its start, has a start
+/// and none.
+fn had_gpus(run: &[Job]) -> bool {
+    run.iter().any(|job| job.ended.is_none() || job.allocated.total > 0)
 }
 
 /// How and when a promise ended, where slurmctld has shown enough to say how; none while it holds, or where there was none.

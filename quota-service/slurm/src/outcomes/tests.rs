@@ -151,6 +151,22 @@ fn a_record_that_ends_where_it_begins_counts_for_nobody() {
 }
 
 #[test]
+fn a_record_of_a_job_that_never_had_gpus_has_no_outcome() {
+    let gpus = "\"allocated\":[{\"type\":\"gres\",\"name\":\"gpu:a100\",\"count\":4}]";
+    for state in ["FAILED", "COMPLETED", "CANCELLED", "TIMEOUT", "NODE_FAIL"] {
+        for end in [100, 130] {
+            let refused = job(1, state, "spot1h", 100, end).replace(gpus, "\"allocated\":[]");
+            assert_eq!(ends(&[refused], 4_000), [], "{state}");
+        }
+    }
+    // It ran, and ended in the same second.
+    assert_eq!(ends(&[job(1, "FAILED", "spot1h", 100, 100)], 4_000), [("kept", 100, 4)]);
+    // A size without GPUs of a run that had some.
+    let last = sized("COMPLETED", 4, 100, [900, 1_000]).replace(gpus, "\"allocated\":[]");
+    assert_eq!(ends(&[shrunk_at(900), last], 4_000), [("kept", 1_000, 8)]);
+}
+
+#[test]
 fn a_run_that_had_notice_of_its_eviction_and_ends_within_its_promise_is_a_broken_one_however_it_ends() {
     let states = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "REQUEUED"];
     for state in states {

@@ -5,14 +5,17 @@
 
 mod expected;
 pub mod held;
+mod now;
 mod order;
 pub mod pace;
+mod retries;
 mod share;
 pub mod turns;
 pub mod wanted;
 
 pub use expected::Expected;
 pub use held::Counting;
+pub use now::held_now;
 pub use order::{Step, steps};
 pub use wanted::{Inputs, Wanted};
 
@@ -23,11 +26,14 @@ use crate::lease::Held;
 use crate::limits::{self, ByName, Tres};
 use crate::shared::Shared;
 use crate::site::Site;
+use crate::view::View;
 use connectors::Offers;
 use connectors::plan::{Basis, Planner, Rules};
+use now::{Now, look_now};
 use pace::Pace;
 use serving::standing::Standing;
 use slurm_records::RecordsError;
+use slurm_records::nodes::NodesFault;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +48,9 @@ pub enum PublishError {
     /// Slurm does not answer, or refuses.
     #[error(transparent)]
     Slurm(#[from] RecordsError),
+    /// A type of GPUs is no name.
+    #[error(transparent)]
+    Nodes(#[from] NodesFault),
     /// A QOS or account of the settings is not there.
     #[error("{key}: Slurm knows no {what} {name}: create it, or correct the setting")]
     Unknown {
@@ -233,19 +242,24 @@ impl Publisher {
         // GPUs that are held are asked for now: jobs may have started since the last look.
         let stands = self.standing().await?;
         let tracked = self.site.tracked().await?;
-        let (counting, held) = held_now(&self.site, &self.config).await?;
-        let Some(view) = self.shared.view() else { return Ok(None) };
+        let Now { counting, queue, nodes, held } = look_now(&self.site, &self.config).await?;
+        let (Some(_), Some(reading)) = (self.shared.view(), self.shared.reading()) else { return Ok(None) };
+        let now = self.shared.now();
+        // Of these very jobs: the view of before has others, and what began since would count as held outside of promises.
+        let view = View::of(&queue, &nodes, &reading, now)?;
+        let outside = counting.outside(&queue, &reading, now);
         let before = std::mem::take(&mut self.turns);
         let inputs = Inputs {
             config: &self.config,
             counting: &counting,
             view: &view,
             held: &held,
+            outside: &outside,
             offers,
             tracked: &tracked,
             stands: &stands,
             turns: &before,
-            now: self.shared.now(),
+            now,
         };
         self.turns = before.clone().after(&inputs);
         let inputs = Inputs { turns: &self.turns, ..inputs };
@@ -336,22 +350,6 @@ impl Publisher {
             self.lowered.clone_from(&wanted.lowered_because);
         }
     }
-}
-
-/// GPUs held by limit, now: the larger of what Slurm counts and of what its jobs say.
-///
-/// # Errors
-/// Slurm does not answer.
-pub async fn held_now(site: &Site, config: &Config) -> Result<(Counting, ByName), RecordsError> {
-    let parents = match config.nesting {
-        crate::config::Nesting::Qos => std::collections::BTreeMap::new(),
-        crate::config::Nesting::Accounts => limits::parents(&site.accounts().await?),
-    };
-    let counting = Counting::new(config, parents);
-    let (queue, _) = site.look().await?;
-    let counted = site.in_use().await?;
-    let held = held::larger(&counting.held(&queue), &counted);
-    Ok((counting, held))
 }
 
 /// Whether all of these limits stand.

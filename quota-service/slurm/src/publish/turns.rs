@@ -1,8 +1,11 @@
 //! Turns of large jobs: the job for which room is made in each pool, kept from look to look. And jobs that other limits hold back. Pure.
+//!
+//! A turn that ends without a start is not repeated at once: [`Retries`] says when.
 
 #[cfg(test)]
 mod tests;
 
+use super::retries::Retries;
 use super::share::{self, Part};
 use super::wanted::Inputs;
 use crate::config::Nesting;
@@ -11,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::{GpuModel, HorizonHours, UnixSeconds};
 
-/// A turn passes on after other jobs of the QOS took GPUs in so many looks: their priority is higher, and they may come without end.
+/// A turn ends after other jobs of the QOS took GPUs in so many looks: their priority is higher, and they may come without end.
 const LOST_LOOKS: u32 = 8;
 
 /// Another limit is believed to hold a job back for so long after Slurm named it: Slurm names ours first while that is reached.
@@ -52,6 +55,7 @@ pub struct Turns {
     turned: BTreeMap<Key, u64>,
     count: u64,
     refused: BTreeMap<Key, Refused>,
+    retries: Retries,
 }
 
 /// Waiting jobs of a QOS, as far as a share of the quota helps them.
@@ -77,7 +81,8 @@ impl Turns {
         let promised = inputs.config.limited().promised();
         for (model, pool) in &inputs.view.pools {
             self.note_refused(model, pool, inputs.now);
-            self.check_current(model, pool);
+            self.retries.note((model, pool), |qos| inputs.room(qos, model), inputs.now);
+            self.check_current(model, pool, inputs.now);
             let parts = Inputs { turns: &self, ..*inputs }.parts(model, &promised);
             if parts.iter().any(|part| part.turn.is_some_and(|gpus| gpus > part.quota)) {
                 self.current.remove(model);
@@ -95,8 +100,8 @@ impl Turns {
         self.current.get(model).filter(|turn| &*turn.qos == qos).map(|turn| turn.gpus)
     }
 
-    /// Jobs of a QOS that wait for our limit or for GPUs, and fit the quota of its hours. Of those that another limit holds back as much
-    /// counts as ran when it did.
+    /// Jobs of a QOS that wait for our limit or for GPUs, fit the quota of its hours, and do not rest after a try without success. Of
+    /// those that another limit holds back as much counts as ran when it did.
     #[must_use]
     pub fn demand(&self, model: &GpuModel, pool: &PoolView, qos: &str, quota: u64) -> Demand {
         let refused = self.refused.get(&(model.clone(), Arc::from(qos)));
@@ -105,7 +110,7 @@ impl Turns {
         for job in pool.spot_queue.iter().filter(|job| &*job.qos == qos && job.gpus > 0) {
             let needed = gpus_at_once(pool, job);
             let is_refused = refused.is_some_and(|refused| refused.families.contains(&family(job.name)));
-            if needed > quota || !(job.hold.counts() || is_refused) {
+            if needed > quota || !(job.hold.counts() || is_refused) || self.retries.rests(model, family(job.name)) {
                 continue;
             }
             if is_refused {
@@ -151,14 +156,17 @@ impl Turns {
         }
     }
 
-    fn check_current(&mut self, model: &GpuModel, pool: &PoolView) {
+    fn check_current(&mut self, model: &GpuModel, pool: &PoolView, now: UnixSeconds) {
         let Some(mut turn) = self.current.remove(model) else { return };
-        let has_begun = newest_start(pool, &turn.qos, turn.family) > turn.newest;
+        let has_begun = newest_start(pool, &turn.qos, Some(turn.family)) > turn.newest;
         let waits = |job: &&SpotWaiting| family(job.name) == turn.family && job.qos == turn.qos && job.hold.counts();
         let held = held(pool, &turn.qos);
         turn.lost += u32::from(held > turn.held);
         turn.held = held;
-        if has_begun || turn.lost >= LOST_LOOKS {
+        if !has_begun && turn.lost >= LOST_LOOKS {
+            self.retries.fail((model, pool), (&turn.qos, turn.family), now);
+        }
+        if has_begun || self.retries.rests(model, turn.family) {
             self.count += 1;
             self.turned.insert((model.clone(), turn.qos), self.count);
         } else if pool.spot_queue.iter().any(|job| waits(&job)) {
@@ -172,14 +180,14 @@ impl Turns {
         let qos: Arc<str> = Arc::from(promised[at].1);
         let demand = self.demand(model, pool, &qos, parts[at].quota);
         let Some(first) = demand.first else { return };
-        let (newest, held) = (newest_start(pool, &qos, demand.family), held(pool, &qos));
+        let (newest, held) = (newest_start(pool, &qos, Some(demand.family)), held(pool, &qos));
         let turn = Turn { qos, family: demand.family, gpus: first.gpus, newest, held, lost: 0 };
         self.current.insert(model.clone(), turn);
     }
 }
 
 /// GPUs that a job needs to begin: those of all its components of this QOS, where it is a heterogeneous one.
-fn gpus_at_once(pool: &PoolView, job: &SpotWaiting) -> u64 {
+pub(super) fn gpus_at_once(pool: &PoolView, job: &SpotWaiting) -> u64 {
     let slurm_records::JobName::Component(number, _) = job.name else { return u64::from(job.task) };
     let all = pool.spot_queue.iter().filter(|other| family(other.name) == number && other.qos == job.qos);
     all.map(|job| u64::from(job.task)).sum()
@@ -190,9 +198,11 @@ fn held(pool: &PoolView, qos: &str) -> u64 {
     pool.spot.iter().filter(|job| &*job.qos == qos).map(|job| u64::from(job.gpus)).sum()
 }
 
-fn newest_start(pool: &PoolView, qos: &str, number: u32) -> Option<UnixSeconds> {
-    let tasks = pool.spot.iter().filter(|job| &*job.qos == qos && family(job.name) == number);
-    tasks.map(|job| job.started).max()
+/// The newest start of a QOS, or of one of its jobs and arrays.
+pub(super) fn newest_start(pool: &PoolView, qos: &str, number: Option<u32>) -> Option<UnixSeconds> {
+    let jobs =
+        pool.spot.iter().filter(|job| &*job.qos == qos && number.is_none_or(|number| family(job.name) == number));
+    jobs.map(|job| job.started).max()
 }
 
 /// Whether a smaller job of the QOS runs that came later.

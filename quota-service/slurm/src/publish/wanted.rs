@@ -2,6 +2,13 @@
 //!
 //! A limit counts every job under it, also those whose promise is over, while the quota counts those inside: a limit is the
 //! quota and what is held outside of promises, so that limit − held = what may still be admitted.
+//!
+//! Inside and outside are counted in one list of jobs. Two lists are a moment apart: what began or ended in between would
+//! count as held outside, and raise the limit. Errors of each count have a safe side:
+//! - Outside: too few. A job that is missed there leaves less room; one too many is room for a job that no quota has. So what Slurm
+//!   counts beyond its list of jobs, as of a job that ended since or of a record that cannot be read, is not outside.
+//! - Inside: too many. A job that has ended leaves its room unused until the next look.
+//! - Held, the larger of both counts: too many. It only keeps a limit from falling below what is held.
 
 #[cfg(test)]
 mod tests;
@@ -39,6 +46,8 @@ pub struct Inputs<'a> {
     pub view: &'a View,
     /// GPUs held, by limit.
     pub held: &'a ByName,
+    /// GPUs held outside of promises, by limit, in the list of jobs that the view is of.
+    pub outside: &'a ByName,
     /// Quotas at their age.
     pub offers: &'a Offers,
     /// Resources that the accounting tracks.
@@ -59,8 +68,8 @@ impl Inputs<'_> {
         let mut limits: ByName = promised.iter().map(|(_, name)| ((*name).to_owned(), Tres::new())).collect();
         for model in self.view.pools.keys() {
             let quotas = self.quotas(model, &promised);
-            for ((hours, name), quota) in promised.iter().zip(quotas) {
-                self.add(limits.entry((*name).to_owned()).or_default(), name, (model, *hours), quota);
+            for ((_, name), quota) in promised.iter().zip(quotas) {
+                self.add(limits.entry((*name).to_owned()).or_default(), name, model, quota);
             }
         }
         if !self.view.pools.keys().any(|model| self.may_rise(model)) {
@@ -73,14 +82,12 @@ impl Inputs<'_> {
     }
 
     /// Adds the limit of one model. Jobs that name no type are under no typed limit: the sum bounds them.
-    fn add(&self, limits: &mut Tres, name: &str, (model, hours): (&GpuModel, HorizonHours), quota: u64) {
+    fn add(&self, limits: &mut Tres, name: &str, model: &GpuModel, quota: u64) {
         let gpu_type = self.view.types.get(model).and_then(Option::as_deref);
-        let held = match gpu_type {
-            Some(gpu_type) => held::of(self.held, name, &tres_of(gpu_type)),
-            // The only count of GPUs without a type is that of all.
-            None => held::of(self.held, name, ALL_GPUS),
+        let (held, outside) = match gpu_type.map(tres_of) {
+            Some(tres) => (held::of(self.held, name, &tres), held::of(self.outside, name, &tres)),
+            None => (held::untyped(self.held, name), held::untyped(self.outside, name)),
         };
-        let outside = held.saturating_sub(self.inside(name, model, hours));
         let capacity = self.view.pools.get(model).map_or(0, crate::view::PoolView::capacity_gpus);
         let mut limit = (quota + outside).min(capacity.max(held));
         if !self.may_rise(model)
@@ -146,8 +153,13 @@ impl Inputs<'_> {
     }
 
     /// GPUs that the limit that stands leaves.
-    fn room(&self, name: &str, model: &GpuModel) -> Option<u64> {
-        let tres = tres_of(self.view.types.get(model).and_then(Option::as_deref)?);
+    pub(super) fn room(&self, name: &str, model: &GpuModel) -> Option<u64> {
+        let tres = match self.view.types.get(model)?.as_deref() {
+            Some(gpu_type) => tres_of(gpu_type),
+            // The limit of all GPUs is of this model alone.
+            None if self.view.pools.len() == 1 => ALL_GPUS.to_owned(),
+            None => return None,
+        };
         Some(self.standing(name, &tres)?.saturating_sub(held::of(self.held, name, &tres)))
     }
 

@@ -1,5 +1,7 @@
 //! Turns in a small simulated Slurm: jobs begin by age, and one that a limit holds back lets younger ones pass.
 
+mod retries;
+
 use super::*;
 use crate::config::Config;
 use crate::limits::{ByName, Tres};
@@ -47,6 +49,12 @@ struct Sim {
     held: Vec<u64>,
     /// The most GPUs of each QOS by a limit of the operator.
     most: BTreeMap<usize, u64>,
+    /// Jobs whose nodes are never free.
+    stuck: BTreeSet<u32>,
+    /// Jobs behind all others.
+    nice: BTreeSet<u32>,
+    /// GPUs that Slurm counts for a job that names fewer.
+    counted: BTreeMap<u32, u64>,
 }
 
 impl Sim {
@@ -79,6 +87,9 @@ impl Sim {
             seed: 29,
             held,
             most,
+            stuck: BTreeSet::new(),
+            nice: BTreeSet::new(),
+            counted: BTreeMap::new(),
         }
     }
 
@@ -106,8 +117,10 @@ impl Sim {
         self.at += 1;
         let at = self.at;
         self.running.retain(|(_, ends)| *ends > at);
-        for mut job in std::mem::take(&mut self.waiting) {
-            let after = self.held(job.qos) + u64::from(job.gpus);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_by_key(|job| self.nice.contains(&job.id));
+        for mut job in waiting {
+            let after = self.held(job.qos) + self.counted.get(&job.id).copied().unwrap_or(u64::from(job.gpus));
             if matches!(job.hold, Hold::Other) {
                 self.waiting.push(job);
                 continue;
@@ -117,7 +130,7 @@ impl Sim {
                 Some(most) if after > *most => Hold::OtherLimit,
                 _ => Hold::Queue,
             };
-            if job.hold == Hold::Queue {
+            if job.hold == Hold::Queue && !self.stuck.contains(&job.id) {
                 self.began.insert(job.id, at);
                 self.begun[job.qos] += 1;
                 self.running.push((job, at + job.lasts_s));
@@ -178,13 +191,17 @@ impl Sim {
         let (view, offers, counting) = (self.view(), self.offers(), Counting::new(&self.config, BTreeMap::new()));
         let each = |at: usize| (self.names[at].clone(), Tres::from([(TRES.to_owned(), self.held(at))]));
         let held: ByName = (0..self.names.len()).map(each).collect();
-        let (tracked, before, stands) = ([TRES.to_owned()].into(), std::mem::take(&mut self.turns), ByName::new());
+        let each = |(name, gpus): (&String, &u64)| (name.clone(), Tres::from([(TRES.to_owned(), *gpus)]));
+        let stands: ByName = self.names.iter().zip(&self.limits).map(each).collect();
+        let (tracked, before) = ([TRES.to_owned()].into(), std::mem::take(&mut self.turns));
+        let outside = ByName::new();
         let (config, now) = (&self.config, UnixSeconds::new(NOW + self.at));
         let inputs = Inputs {
             config,
             counting: &counting,
             view: &view,
             held: &held,
+            outside: &outside,
             offers: &offers,
             tracked: &tracked,
             stands: &stands,

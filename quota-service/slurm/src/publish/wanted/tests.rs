@@ -37,6 +37,7 @@ struct Case {
     view: View,
     offers: Offers,
     held: ByName,
+    outside: ByName,
     stands: ByName,
 }
 
@@ -60,15 +61,17 @@ fn case(nesting: Nesting, jobs: Vec<SpotJob>, quotas: &[(u64, u64)]) -> Case {
     };
     let parents = parents();
     let counting = Counting::new(&config, parents);
-    let mut held: ByName = BTreeMap::new();
-    for name in counting.names() {
-        let gpus = jobs
-            .iter()
-            .filter(|job| counting.counts(name, &job.qos, &job.account))
-            .map(|job| u64::from(job.gpus))
-            .sum();
-        held.insert(name.clone(), [(ALL_GPUS.to_owned(), gpus), ("gres/gpu:a100".to_owned(), gpus)].into());
-    }
+    let limited = config.limited();
+    let sums = |is_part: &dyn Fn(&SpotJob, HorizonHours) -> bool| -> ByName {
+        let sum = |(hours, name): (HorizonHours, &str)| {
+            let counted = jobs.iter().filter(|job| counting.counts(name, &job.qos, &job.account));
+            let gpus = counted.filter(|job| is_part(job, hours)).map(|job| u64::from(job.gpus)).sum();
+            (name.to_owned(), tres(gpus))
+        };
+        limited.promised().into_iter().map(sum).collect()
+    };
+    let is_outside = |job: &SpotJob, hours| job.promised(UnixSeconds::new(NOW)).is_none_or(|of| of < hours);
+    let (held, outside) = (sums(&|_, _| true), sums(&is_outside));
     let pool = PoolView { open_gpus: 1_000, spot: jobs, ..PoolView::default() };
     let view = View {
         pools: [(model.clone(), pool)].into(),
@@ -80,8 +83,13 @@ fn case(nesting: Nesting, jobs: Vec<SpotJob>, quotas: &[(u64, u64)]) -> Case {
         view,
         offers: Offers { pools: [(model, offer)].into(), asked_at: None },
         held,
+        outside,
         stands: ByName::new(),
     }
+}
+
+fn tres(gpus: u64) -> Tres {
+    ["gres/gpu", "gres/gpu:a100"].map(|tres| (tres.to_owned(), gpus)).into()
 }
 
 fn parents() -> BTreeMap<String, String> {
@@ -97,6 +105,7 @@ impl Case {
             counting: &counting,
             view: &self.view,
             held: &self.held,
+            outside: &self.outside,
             offers: &self.offers,
             tracked: &tracked,
             stands: &self.stands,
@@ -138,6 +147,23 @@ fn jobs_past_their_hours_add_to_the_limit_that_counts_them() {
 }
 
 #[test]
+fn what_slurm_counts_beyond_its_list_of_jobs_raises_no_limit() {
+    let quotas = [(1, 12), (4, 12)];
+    for nesting in [Nesting::Qos, Nesting::Accounts] {
+        let jobs = vec![spot("spot1h", "spot", 6, 1, 60), spot("spot4h", "spot-4h", 6, 4, 60)];
+        let mut case = case(nesting, jobs, &quotas);
+        let limits = case.limits();
+        // Jobs that began or ended between the two reads.
+        for held in case.held.values_mut() {
+            *held = tres(7);
+        }
+        assert_eq!(case.limits(), limits);
+        case.held.clear();
+        assert_eq!(case.limits(), limits);
+    }
+}
+
+#[test]
 fn a_limit_falls_below_what_is_held_unless_it_may_not() {
     let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 12, 1, 60)], &[(1, 4)]);
     assert_eq!(case.limits(), [4, 0]);
@@ -151,7 +177,6 @@ fn a_quota_that_is_no_longer_fresh_raises_no_limit_and_lowers_them() {
         let mut case = case(nesting, vec![], &[(1, 20), (4, 8)]);
         let whole = case.limits();
         let names = if nesting == Nesting::Qos { ["spot1h", "spot4h"] } else { ["spot", "spot-4h"] };
-        let tres = |gpus: u64| -> Tres { ["gres/gpu", "gres/gpu:a100"].map(|tres| (tres.to_owned(), gpus)).into() };
         case.stands = [(names[0].to_owned(), tres(5)), (names[1].to_owned(), tres(30))].into();
         assert_eq!(case.limits(), whole);
         for stage in [Stage::Stale, Stage::Conservative] {
@@ -165,14 +190,13 @@ fn a_quota_that_is_no_longer_fresh_raises_no_limit_and_lowers_them() {
     let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 12, 1, 60)], &[(1, 20)]);
     case.config.drain = false;
     case.offers.pools.values_mut().next().unwrap().stage = Stage::Stale;
-    case.stands = [("spot1h".to_owned(), ["gres/gpu", "gres/gpu:a100"].map(|tres| (tres.to_owned(), 5)).into())].into();
+    case.stands = [("spot1h".to_owned(), tres(5))].into();
     assert_eq!(case.limits()[0], 12, "no limit falls below what is held");
 }
 
 #[test]
 fn while_a_quota_is_no_longer_fresh_jobs_that_wait_move_nothing_from_one_limit_to_another() {
     let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 2, 1, 60)], &[(1, 20), (4, 20)]);
-    let tres = |gpus: u64| -> Tres { ["gres/gpu", "gres/gpu:a100"].map(|tres| (tres.to_owned(), gpus)).into() };
     case.stands = [("spot1h".to_owned(), tres(11)), ("spot4h".to_owned(), tres(9))].into();
     case.view.pools.values_mut().next().unwrap().spot_queue.push(waits("spot4h", 16));
     assert_eq!(case.limits(), [3, 17], "fresh: the queue decides");
@@ -225,6 +249,7 @@ fn untyped_jobs_are_under_the_limit_of_all_gpus() {
         counting: &counting,
         view: &case.view,
         held: &case.held,
+        outside: &case.outside,
         offers: &case.offers,
         tracked: &tracked,
         stands: &case.stands,
@@ -241,6 +266,7 @@ proptest! {
     #[test]
     fn limits_leave_as_much_as_the_quota_leaves(
         jobs in prop::collection::vec((any::<bool>(), 1u32..6, 0i64..30_000), 0..12), q1 in 0u64..40, less in 0u64..40,
+        counted in prop::collection::vec(0u64..40, 2),
     ) {
         let q4 = q1.saturating_sub(less);
         let jobs: Vec<SpotJob> = jobs.into_iter().map(|(is_long, gpus, age)| {
@@ -252,10 +278,13 @@ proptest! {
         };
         let (s1, s4) = (inside(1), inside(4));
         for nesting in [Nesting::Qos, Nesting::Accounts] {
-            let case = case(nesting, jobs.clone(), &[(1, q1), (4, q4)]);
+            let mut case = case(nesting, jobs.clone(), &[(1, q1), (4, q4)]);
+            // Slurm's own count of a moment later, with other jobs: the list of jobs alone decides.
+            let held = std::mem::take(&mut case.held);
+            case.held = held.keys().cloned().zip(counted.iter().map(|gpus| tres(*gpus))).collect();
             let free: Vec<i64> = case.limits().iter().zip(["spot1h", "spot4h"]).zip(["spot", "spot-4h"]).map(|((limit, qos), account)| {
                 let name = if nesting == Nesting::Qos { qos } else { account };
-                *limit as i64 - case.held[name][ALL_GPUS] as i64
+                *limit as i64 - held[name][ALL_GPUS] as i64
             }).collect();
             let (free1, free4) = (q1 as i64 - s1, q4 as i64 - s4);
             match nesting {
