@@ -132,7 +132,8 @@ impl Opened {
         // A page that is there already is not loaded by a change of what stands behind the hash.
         self.browser.go("about:blank");
         self.browser.go(&format!("http://{}/{page}", self.service.address));
-        self.browser.until("document.querySelector('#age time')");
+        // The service may refuse all that is asked.
+        self.browser.until("!['', 'asking …'].includes(document.querySelector('#age')?.textContent ?? '')");
         self.browser.until("!document.querySelector('[aria-busy=true]')");
     }
 
