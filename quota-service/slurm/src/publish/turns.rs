@@ -16,6 +16,8 @@ use vocab::{GpuModel, HorizonHours, UnixSeconds};
 
 /// A turn ends after other jobs of the QOS took GPUs in so many looks: their priority is higher, and they may come without end.
 const LOST_LOOKS: u32 = 8;
+/// Or after they took its room so often: each time all has to end again that was in the way, hours where jobs last for hours.
+const LOST_ROOMS: u64 = 2;
 
 /// Another limit is believed to hold a job back for so long after Slurm named it: Slurm names ours first while that is reached.
 const BELIEVED_S: i64 = 600;
@@ -36,6 +38,8 @@ struct Turn {
     held: u64,
     /// Looks at which that had grown.
     lost: u32,
+    /// GPUs by which it grew in these.
+    lost_gpus: u64,
 }
 
 /// Jobs of a QOS that another limit holds back.
@@ -162,8 +166,10 @@ impl Turns {
         let waits = |job: &&SpotWaiting| family(job.name) == turn.family && job.qos == turn.qos && job.hold.counts();
         let held = held(pool, &turn.qos);
         turn.lost += u32::from(held > turn.held);
+        turn.lost_gpus += held.saturating_sub(turn.held);
         turn.held = held;
-        if !has_begun && turn.lost >= LOST_LOOKS {
+        let is_lost = turn.lost >= LOST_LOOKS || turn.lost_gpus >= LOST_ROOMS * turn.gpus.max(1);
+        if !has_begun && is_lost {
             self.retries.fail((model, pool), (&turn.qos, turn.family), now);
         }
         if has_begun || self.retries.rests(model, turn.family) {
@@ -181,7 +187,7 @@ impl Turns {
         let demand = self.demand(model, pool, &qos, parts[at].quota);
         let Some(first) = demand.first else { return };
         let (newest, held) = (newest_start(pool, &qos, Some(demand.family)), held(pool, &qos));
-        let turn = Turn { qos, family: demand.family, gpus: first.gpus, newest, held, lost: 0 };
+        let turn = Turn { qos, family: demand.family, gpus: first.gpus, newest, held, lost: 0, lost_gpus: 0 };
         self.current.insert(model.clone(), turn);
     }
 }

@@ -34,9 +34,11 @@ fn a_job_whose_room_smaller_ones_take_is_tried_again_at_growing_distances() {
     sim.run(60, &small);
     let large = sim.submit(0, 8, 20, Hold::Queue);
     sim.nice.insert(large);
-    sim.run(400, &small);
+    // Twice its room is made and lost.
+    sim.run(150, &small);
+    let soon = sim.run(300, &small);
     let held = sim.run(20_000, &small);
-    assert!(held > 11.0, "{held}");
+    assert!(soon > 11.0 && held > 11.0, "{soon}, then {held}");
     let since = sim.at;
     sim.nice.clear();
     sim.run(7_500, &small);
