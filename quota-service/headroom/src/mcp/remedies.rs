@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 85] = [
+const REMEDIES: [(&str, &str); 86] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -76,6 +76,7 @@ const REMEDIES: [(&str, &str); 85] = [
     ("store-unavailable", "try again in some seconds: the database does not answer"),
     ("task-differs", "choose another id: a task of this id has another request"),
     ("task-state", "read the task first: the request does not fit its state"),
+    ("tasks_since_renewal", "wait for the next renewal: it computes again how much may be admitted"),
     ("timed_policy", "nothing is to be done: take the start as rough"),
     ("too-many", "send fewer requests a second"),
     ("too-many-reservations", "withdraw a reservation, or let one repeat"),
