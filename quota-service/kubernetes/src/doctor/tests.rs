@@ -225,7 +225,7 @@ async fn objects_of_others_are_not_taken_for_ours() {
 }
 
 #[tokio::test]
-async fn what_lets_kueue_admit_more_than_the_quota_is_named() {
+async fn other_queues_with_quota_of_the_spot_flavors_are_named() {
     let mut patient = Patient::new().await;
     patient.config.kueue = KueueMode::ClusterQueue;
     patient.config.admission_check = true;

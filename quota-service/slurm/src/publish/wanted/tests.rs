@@ -147,7 +147,7 @@ fn jobs_past_their_hours_add_to_the_limit_that_counts_them() {
 }
 
 #[test]
-fn what_slurm_counts_beyond_its_list_of_jobs_raises_no_limit() {
+fn counts_of_slurm_beyond_its_list_of_jobs_raise_no_limit() {
     let quotas = [(1, 12), (4, 12)];
     for nesting in [Nesting::Qos, Nesting::Accounts] {
         let jobs = vec![spot("spot1h", "spot", 6, 1, 60), spot("spot4h", "spot-4h", 6, 4, 60)];
