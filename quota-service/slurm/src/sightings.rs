@@ -12,6 +12,9 @@ pub type Run = (u32, UnixSeconds);
 const KNOWN_S: i64 = vocab::SECONDS_PER_DAY + vocab::SECONDS_PER_HOUR;
 /// Notices that are known at most.
 const MOST: usize = 100_000;
+/// A look shows how a run ended where it was asked for so long after the second of the end, in seconds: the end may be later in that
+/// second, and the clocks of the machines differ a little.
+pub const LATER_S: i64 = 2;
 
 /// The run of a record of the accounting; none of a wait.
 #[must_use]
@@ -75,13 +78,13 @@ impl Sightings {
     /// Whether slurmctld showed the run with its GPUs at this time or after it.
     #[must_use]
     pub fn holds_since(&self, run: Run, time: UnixSeconds) -> bool {
-        self.is_since(time) && self.last.holding.contains(&run)
+        self.last.asked_at.is_some_and(|asked| asked >= time) && self.last.holding.contains(&run)
     }
 
-    /// Whether there was a look at this time or after it.
+    /// Whether there was a look after a run had ended in this second: it shows a notice that the run had.
     #[must_use]
-    pub fn is_since(&self, time: UnixSeconds) -> bool {
-        self.last.asked_at.is_some_and(|asked| asked >= time)
+    pub fn is_after(&self, ended: UnixSeconds) -> bool {
+        self.last.asked_at.is_some_and(|asked| asked.since_s(ended) >= LATER_S)
     }
 }
 
@@ -129,7 +132,7 @@ mod tests {
         let known = [run(1, 10), run(2, 10), run(3, 50), run(4, 200), run(5, 60)];
         assert_eq!(known.map(|run| sightings.had_notice(run)), [true, true, false, false, false]);
         sightings.add(&look(90 + KNOWN_S - 1, &[]));
-        assert!(sightings.had_notice(run(1, 10)) && !sightings.is_since(UnixSeconds::new(START + 90 + KNOWN_S)));
+        assert!(sightings.had_notice(run(1, 10)) && !sightings.is_after(UnixSeconds::new(START + 90 + KNOWN_S - 2)));
         sightings.add(&look(90 + KNOWN_S, &[]));
         assert!(!sightings.had_notice(run(1, 10)) && sightings.had_notice(run(2, 10)));
     }

@@ -92,7 +92,7 @@ fn ended(
                 State::Resizing => return None,
                 // It was evicted, and used the notice to end by itself.
                 _ if sightings.had_notice(run) => OutcomeKind::Broken,
-                _ if !sightings.is_since(ended) => return Some((None, hours, ended)),
+                _ if !sightings.is_after(ended) => return Some((None, hours, ended)),
                 State::NodeFail => OutcomeKind::NodeFailure,
                 // Such a record does not say how the run ended.
                 State::Completed if is_repaired(job, ended) => OutcomeKind::Drain,
