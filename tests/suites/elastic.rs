@@ -134,6 +134,8 @@ fn impossible_simulations_are_named_with_a_remedy() {
         (&["--policies", "best"][..], 2, "\"best\" is no policy for elastic jobs; there are cornucopia, srtf, "),
         (&["--mislabelled", "2"], 2, "write a share of 0 to 1, such as 0.05"),
         (&["--gpus", "0"], 2, "--gpus"),
+        (&["--gpus", "8,4,8"], 2, "--gpus names 8 twice"),
+        (&["--policies", "srtf,srtf"], 2, "--policies names srtf twice"),
         (&["--labels", &labels], 3, "labels.csv: says nothing of job 1: add a row 1,interactive or 1,batch"),
         (&["--profiles", &bad], 3, "bad.csv, row 3: column speed_thousandths: \"0\" is not a whole number from 1"),
         (

@@ -90,6 +90,7 @@ fn impossible_fills_are_named_with_a_remedy() {
         assert_eq!((printed.code, printed.stderr.contains(part)), (code, true), "{more:?}: {}", printed.stderr);
     };
     refused(&["--policies", "fgd,pwr-fgd-1.5"], 2, "\"pwr-fgd-1.5\" is no policy; there are gfs, ");
+    refused(&["--policies", "fgd,best-fit,fgd"], 2, "--policies names fgd twice");
     refused(&["--policies", "fgd", "--seeds", "0"], 2, "--seeds");
     place.write("power.csv", "model,idle_w,full_w\nA10,30,20\n");
     refused(&["--policies", "fgd", "--power", &place.file("power.csv")], 3, "row 2: 30 W idle exceed 20 W");

@@ -77,12 +77,13 @@ fn promise_costs_are_a_picture_and_a_table() {
 }
 
 #[test]
-fn guarantee_rates_that_mean_nothing_are_refused_before_anything_runs() {
+fn guarantee_rates_that_mean_nothing_and_repeated_policies_are_refused_before_anything_runs() {
     let place = Place::new();
     for (policies, more, part) in [
         ("gfs", &["--guarantee-rates", "0.9,1.5"][..], "1.5"),
         ("gfs", &["--guarantee-rates", "0.9,high"], "high"),
         ("gfs", &["--guarantee-rates", "0.9,0.5,0.9"], "--guarantee-rates names 0.9 twice"),
+        ("gfs,fifo-fair,gfs", &[], "--policies names gfs twice"),
         (
             "gfs-noquota,chronus",
             &["--guarantee-rates", "0.9"],

@@ -99,6 +99,7 @@ fn unplayable_input_is_named() {
     let bad = place.file("bad.csv");
     for (gpus, words, code, part) in [
         ("1", &["--policies", "best"][..], 2, "\"best\" is no policy of timing; there are lazer, lazer-paper, srtf"),
+        ("1", &["--policies", "lazer,srtf,lazer"][..], 2, "--policies names lazer twice"),
         ("0", &[][..], 2, "--gpus"),
         ("1", &["--phases", &bad][..], 3, "bad.csv, row 2: column load_s"),
         ("1", &["--phases", "none.csv"][..], 3, "none.csv"),

@@ -5,6 +5,7 @@ use crate::commands::{CHRONUS, SimulatorError, has_quota, played, settings, warn
 use crate::figures::{Row, present};
 use crate::files::flat;
 use crate::page::Header;
+use crate::policies::each_once;
 use crate::power::PowerFault;
 use crate::spread::Spread;
 use crate::world::World;
@@ -78,10 +79,7 @@ impl Plan {
 /// Each policy with a quota at each rate, and the others once.
 fn plans(what: &Compare, config: &Config) -> Result<Vec<Plan>, SimulatorError> {
     let several = &what.guarantee_rates;
-    if let Some((_, twice)) = several.iter().enumerate().find(|(place, rate)| several[..*place].contains(rate)) {
-        let text = format!("--guarantee-rates names {twice} twice: name each probability once");
-        return Err(SimulatorError::Value(text));
-    }
+    each_once("--guarantee-rates", several).map_err(SimulatorError::Value)?;
     let rates = if several.is_empty() { std::slice::from_ref(&what.trace.guarantee_rate) } else { several };
     let mut plans = Vec::new();
     for policy in &what.policies {
@@ -99,6 +97,8 @@ fn plans(what: &Compare, config: &Config) -> Result<Vec<Plan>, SimulatorError> {
             format!("--guarantee-rates changes nothing for {policies}: add a policy with a quota, such as gfs:live");
         return Err(SimulatorError::Value(text));
     }
+    let names: Vec<&str> = plans.iter().map(|plan| plan.row.name.as_str()).collect();
+    each_once("--policies", &names).map_err(SimulatorError::Value)?;
     Ok(plans)
 }
 

@@ -7,6 +7,15 @@ use placement::shares::Weights;
 use std::path::Path;
 use wire::PolicyBody;
 
+/// Checks that a list of an option names nothing twice: rows of one name cannot be told apart, and are played for nothing.
+///
+/// # Errors
+/// It does, in words.
+pub fn each_once<T: PartialEq + std::fmt::Display>(option: &str, values: &[T]) -> Result<(), String> {
+    let twice = values.iter().enumerate().find(|(place, value)| values[..*place].contains(value));
+    twice.map_or(Ok(()), |(_, twice)| Err(format!("{option} names {twice} twice: name each once")))
+}
+
 /// The policy of that name, or the one in that file, which has a name of its own.
 ///
 /// # Errors

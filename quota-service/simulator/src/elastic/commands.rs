@@ -6,6 +6,7 @@ use super::show::{Named, figures, show};
 use super::{labels, profiles, summary, trace};
 use crate::args::Config;
 use crate::cpu;
+use crate::policies::each_once;
 use crate::rivals::elastic::{
     Chronus, Cornucopia, ElasticSrtf, Flow, JobFault, Label, Scheduler, Srtf, Tiresias, TiresiasRules,
 };
@@ -29,6 +30,8 @@ pub enum ElasticError {
     Read(#[from] datasets::ReadError),
     #[error("{name:?} is no policy for elastic jobs; there are {}", POLICIES.join(", "))]
     NoPolicy { name: String },
+    #[error("{0}")]
+    Twice(String),
     #[error("--jobs names the list that is to be replayed; or write labels or profiles")]
     NoJobs,
     #[error("{}: says nothing of job {job}: add a row {job},interactive or {job},batch", file.display())]
@@ -46,7 +49,7 @@ pub enum ElasticError {
 impl From<ElasticError> for Failure {
     fn from(fault: ElasticError) -> Self {
         let exit = match &fault {
-            ElasticError::NoPolicy { .. } | ElasticError::NoJobs => Exit::Usage,
+            ElasticError::NoPolicy { .. } | ElasticError::Twice(_) | ElasticError::NoJobs => Exit::Usage,
             ElasticError::Write { .. } => Exit::Failure,
             _ => Exit::DataInvalid,
         };
@@ -88,6 +91,8 @@ fn simulate(what: &Run, config: &Config, json: bool) -> Result<(), ElasticError>
     for name in &what.policies {
         scheduler(name, 1)?;
     }
+    each_once("--policies", &what.policies).map_err(ElasticError::Twice)?;
+    each_once("--gpus", &what.gpus).map_err(ElasticError::Twice)?;
     let jobs: Vec<Job> = trace::jobs(what, config.seed)?;
     let ramp_step_ms = if what.ramp_up { RAMP_STEP_MS } else { 0 };
     let costs = Costs { resize_ms: what.resize_s * 1_000, ramp_step_ms };

@@ -48,6 +48,8 @@ pub struct Filled {
 pub fn inflate(what: &Inflate, config: &Config, json: bool) -> Result<(), SimulatorError> {
     // A wrong name is refused before anything runs.
     let policies = what.policies.iter().map(|id| crate::policies::named(id)).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<&str> = policies.iter().map(|(name, ..)| name.as_str()).collect();
+    crate::policies::each_once("--policies", &names).map_err(SimulatorError::Value)?;
     let trace = Trace::read(what)?;
     let progress = Progress::new("inflate", policies.len() as u64 * what.seeds);
     let (mut all, mut done) = (Vec::new(), 0);

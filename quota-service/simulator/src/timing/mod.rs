@@ -19,6 +19,7 @@ use args::Timing;
 pub fn timing(what: &Timing, config: &Config, json: bool) -> Result<(), SimulatorError> {
     // A wrong name is refused before anything is read.
     let policies: Vec<(&str, TimingPolicy)> = what.policies.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
+    crate::policies::each_once("--policies", &what.policies).map_err(SimulatorError::Value)?;
     let work = work::Work::read(what, config.seed)?;
     let mut played = Vec::new();
     for (name, policy) in policies {
