@@ -2,7 +2,7 @@
 
 use connectors::help::{Help, Text};
 
-const GAUGES: [Text; 15] = [
+const GAUGES: [Text; 16] = [
     ("headroom_kubernetes_nodes", "Nodes with GPUs"),
     ("headroom_kubernetes_pods", "Pods with GPUs that wait or run"),
     ("headroom_kubernetes_pods_without_model", "Pods that belong to no pool, since they select no GPU model"),
@@ -21,6 +21,7 @@ const GAUGES: [Text; 15] = [
     ("headroom_admission_held_workloads", "Workloads whose reservation stands though they do not run"),
     ("headroom_extender_assumed", "Spot pods that passed the filter and are not bound to a node yet"),
     ("headroom_extender_breaker_open", "1 while neutral answers go out at once, since those before were late"),
+    ("headroom_tls_certificate_end_timestamp_seconds", "End of the certificate that the extender shows"),
 ];
 
 const COUNTERS: [Text; 11] = [

@@ -1,8 +1,10 @@
 //! TLS 1.3 of the service, and of its requests to other services. Certificates are read again when their files change, so
 //! that they can be renewed without a restart.
 
+mod ending;
 mod trust;
 
+use crate::certificate;
 use crate::standing::Standing;
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
@@ -40,6 +42,8 @@ pub struct Files {
 struct Made {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
+    /// End of the certificate, RFC 3339; `None` where it cannot be read.
+    until: Option<String>,
 }
 
 /// The valid certificates.
@@ -159,7 +163,8 @@ impl Bytes {
         let verifier = SameOrSigned { own: chain[0].clone(), signed };
         let client = client_config(provider, Arc::new(verifier)).map_err(wrong)?;
         let client = client.with_client_auth_cert(chain, key).map_err(wrong)?;
-        Ok(Made { server: Arc::new(server), client: Arc::new(client) })
+        let until = certificate::valid_until(&self.certificate);
+        Ok(Made { server: Arc::new(server), client: Arc::new(client), until })
     }
 }
 
@@ -201,8 +206,9 @@ pub fn is_of_certificate(fault: &std::io::Error) -> bool {
 
 /// Reads the files again when they change, and at each `reload`. Never returns.
 pub async fn watch(tls: Arc<Tls>, mut reload: watch::Receiver<u64>) {
-    let standing = Standing::new();
+    let (standing, mut ending) = (Standing::new(), ending::Ending::default());
     loop {
+        ending.note(tls.made.load().until.as_deref());
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             Ok(()) = reload.changed() => {}

@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const GAUGES: [(&str, &str); 56] = [
+const GAUGES: [(&str, &str); 57] = [
     ("headroom_build_info", "1, with the version of the program"),
     (
         "headroom_database_up",
@@ -102,6 +102,7 @@ const GAUGES: [(&str, &str); 56] = [
         "Time of the last successful training that the service started",
     ),
     ("headroom_prometheus_last_success_timestamp_seconds", "Time of the last usage read from Prometheus"),
+    ("headroom_tls_certificate_end_timestamp_seconds", "End of the certificate that this service shows"),
     ("headroom_eta_least", "The lowest eta that the settings allow"),
     ("headroom_eta_most", "The highest eta that the settings allow"),
     ("headroom_organizations", "Organizations that are forecast"),

@@ -1,0 +1,72 @@
+//! Says that the certificate of a service ends soon, and that it has ended: rustls serves it all the same, and only clients refuse it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Time for people to renew a certificate, in seconds: a week.
+const SOON_S: i64 = 7 * 86_400;
+
+/// Gauge of the end of the certificate.
+const ENDS: &str = "headroom_tls_certificate_end_timestamp_seconds";
+
+/// How near the end of a certificate is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Far,
+    Soon,
+    Over,
+}
+
+/// The end of the certificate as it was last looked at: each stage is logged once.
+#[derive(Debug, Default)]
+pub struct Ending {
+    stage: Stage,
+}
+
+impl Ending {
+    /// Looks at the end of the certificate, RFC 3339; nothing is known of a certificate without one.
+    pub fn note(&mut self, until: Option<&str>) {
+        let Some(end) = until.and_then(|until| command_line::instant(until).ok()) else { return };
+        let until_s = end.get();
+        metrics::gauge!(ENDS).set(until_s as f64);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        if let Some(stage) = self.moved(until_s, i64::try_from(since.as_secs()).unwrap_or(i64::MAX)) {
+            match stage {
+                Stage::Far => {}
+                Stage::Soon => {
+                    tracing::warn!(until, "the certificate ends within a week: renew its file, which is read again by itself");
+                }
+                Stage::Over => {
+                    tracing::error!(until, "the certificate has expired, and clients refuse it: renew its file, which is read again by itself");
+                }
+            }
+        }
+    }
+
+    /// The stage at a time, where it is another one than before.
+    fn moved(&mut self, until_s: i64, now_s: i64) -> Option<Stage> {
+        let stage = match until_s.saturating_sub(now_s) {
+            ..=0 => Stage::Over,
+            1..SOON_S => Stage::Soon,
+            _ => Stage::Far,
+        };
+        (std::mem::replace(&mut self.stage, stage) != stage).then_some(stage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_of_a_certificate_is_said_once_and_again_after_a_renewal() {
+        let mut ending = Ending::default();
+        let until_s = 100 * 86_400;
+        let of = |ending: &mut Ending, day: i64| ending.moved(until_s, day * 86_400);
+        assert_eq!([90, 93].map(|day| of(&mut ending, day)), [None, None], "a week and more");
+        assert_eq!(ending.moved(until_s, 93 * 86_400 + 1), Some(Stage::Soon));
+        assert_eq!([95, 100, 101].map(|day| of(&mut ending, day)), [None, Some(Stage::Over), None]);
+        assert_eq!(ending.moved(200 * 86_400, 101 * 86_400), Some(Stage::Far), "renewed");
+        assert_eq!(ending.moved(200 * 86_400, 195 * 86_400), Some(Stage::Soon));
+    }
+}
