@@ -7,7 +7,7 @@
 //! SQL, too.
 
 use candle_core::{Device, Tensor};
-use cycle::{Inputs, Learned, decide};
+use cycle::{ForecastBound, Inputs, Learned, decide};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::blend::{Blend, Parts, Settings, StepGroups};
 use forecaster::bound::{Aggregation, PoolCalibration};
@@ -17,8 +17,8 @@ use forecaster::network::{Lesson, Member, Network};
 use forecaster::orglinear::{Config, OrgLinear, Scale, Shape, Weights};
 use forecaster::trees::{Forest, Forests, Node};
 use forecaster::{Model, ModelKind, ModelSpec, Trained, forecast};
+use placement::Known;
 use placement::eta::EtaState;
-use placement::{Bound, Known};
 use quota_service::plan::{ClusterInputs, PoolInputs, Run, plan};
 use quota_service::published::{Published, PublishedPool};
 use quota_service::settings::ServedSettings;
@@ -163,8 +163,12 @@ fn taught(panel: &Panel, horizon: HorizonHours) -> Calibrator {
 fn learned(settings: &ServedSettings, known: &Known, until: UnixSeconds) -> Learned {
     let offered = &settings.pool.offered_hours;
     let mut learned = Learned::new(settings.pool.guarantee_rate, offered);
-    let bounds: Vec<_> =
-        offered.iter().map(|hours| Bound { hours: *hours, bound: MilliGpus::from_gpus(2_100) }).collect();
+    let bound = |hours: &HorizonHours| ForecastBound {
+        hours: *hours,
+        bound: MilliGpus::from_gpus(2_100),
+        returns: MilliGpus::ZERO,
+    };
+    let bounds: Vec<_> = offered.iter().map(bound).collect();
     for quarter in (1..=7 * 96_u32).rev() {
         let now = until.plus_s(-900 * i64::from(quarter));
         decide(Inputs {

@@ -132,7 +132,8 @@ async fn start(
     let (clock, address) = (clock(&config, store.as_ref()).await?, config.listen);
     let state = AppState::new(Options::new(store, clock, config).webhook(webhook));
     if let Some(tls) = &tls {
-        tokio::spawn(tls::watch(tls.clone(), reloads()));
+        let ends = |end_s| ::metrics::gauge!("headroom_tls_certificate_end_timestamp_seconds").set(end_s as f64);
+        tokio::spawn(tls::watch(tls.clone(), reloads(), ends));
         state.core.set_tls(tls.clone());
     }
     // 2. What was answered before a restart is answered again, at its age, while the first renewal runs.

@@ -77,6 +77,8 @@ pub struct PoolBound {
     pub bound_gpus: f64,
     /// Where the bound over fewer hours was larger, and holds here too.
     pub raised_from_gpus: Option<f64>,
+    /// Demand that returns where a day off ends within the hours ([`ConformalHours::returns_gpus`]); the bound is no less.
+    pub returns_gpus: Option<f64>,
     /// The deviations that are added to the mean, or under `conformal` to the centre; none for `sum-of-bounds`, which
     /// adds quantiles, nor for `mixture`.
     pub multiplier: Option<f64>,
@@ -255,8 +257,20 @@ impl Aggregator<'_> {
             bound_gpus = known.bound_gpus(bound_gpus);
             (multiplier, step) = (Some((bound_gpus - known.centre.centre_gpus) / known.deviation_gpus), None);
         }
-        let (bound, raised_from_gpus) = (MilliGpus::ZERO, None);
-        PoolBound { hours, bound, bound_gpus, raised_from_gpus, multiplier, step, totals, shares, conformal, experts }
+        let returns_gpus = conformal.and_then(|known| known.returns_gpus);
+        PoolBound {
+            hours,
+            bound: MilliGpus::ZERO,
+            bound_gpus: returns_gpus.map_or(bound_gpus, |returns| bound_gpus.max(returns)),
+            raised_from_gpus: None,
+            returns_gpus,
+            multiplier,
+            step,
+            totals,
+            shares,
+            conformal,
+            experts,
+        }
     }
 
     fn multiplier(&self, hours: HorizonHours) -> Option<f64> {

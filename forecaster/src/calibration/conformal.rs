@@ -47,6 +47,8 @@ pub struct ConformalHours {
     /// The bounds of the experts with their weights; the first is the conformal one, before [`Self::bound_gpus`]. All weights are zero
     /// where the experts were not asked for so many hours.
     pub experts: [Stated; EXPERTS],
+    /// Demand of the pool that returns within the hours where a day off ends: the bound is no less. `None` where none does.
+    pub returns_gpus: Option<f64>,
 }
 
 impl ConformalHours {

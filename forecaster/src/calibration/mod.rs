@@ -27,6 +27,7 @@ mod quantiles;
 mod reach;
 mod recent;
 mod residual;
+mod returns;
 mod seasonal;
 mod series;
 #[cfg(test)]

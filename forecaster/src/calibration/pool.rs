@@ -304,7 +304,18 @@ impl PoolState {
                 of_experts.as_ref().and_then(|all| all[number]).unwrap_or(([None; EXPERTS], [1.0; EXPERTS]));
             statements[0] = Some(calibrated_gpus).filter(|_| is_among(asked, number));
             let experts = experts::stated(&self.mixtures[number], &statements, &trust, p);
-            ConformalHours { centre, deviation_gpus, own, shared, calibrated_gpus, residuals, coverage, experts }
+            let returns_gpus = recent.returns_gpus.get(number).copied().flatten();
+            ConformalHours {
+                centre,
+                deviation_gpus,
+                own,
+                shared,
+                calibrated_gpus,
+                residuals,
+                coverage,
+                experts,
+                returns_gpus,
+            }
         });
         Conformal { hours: hours.collect() }
     }

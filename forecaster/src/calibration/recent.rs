@@ -2,6 +2,7 @@
 
 use super::linear::Inputs;
 use super::pool::latest_gpus;
+use super::returns::returns;
 use crate::left::LEFT_AFTER_HOURS;
 use crate::scores::largest_of_one_gpus;
 use datasets::Panel;
@@ -21,6 +22,8 @@ pub struct Recent {
     pub latest_gpus: Option<f64>,
     /// `[hours − 1]`, in GPUs above the latest demand; empty where the history is too short.
     pub(super) inputs: Vec<Inputs>,
+    /// `[hours − 1]`: what demand returns to where a day off ends; empty where none does.
+    pub(super) returns_gpus: Vec<Option<f64>>,
 }
 
 /// Demand of a pool before `issue`, for peaks over 1, 2, … hours. Nothing at or after `issue` is read.
@@ -31,7 +34,11 @@ pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHo
     // Reports of an hour come one by one: without those to come the bound would rest on the other experts alone, and jump.
     let was_measured = |back: usize| latest_gpus(panel, pool, issue.plus_hours(-(back as i64))).is_some();
     let filled = || seen.last().copied().filter(|_| (1..LEFT_AFTER_HOURS).any(was_measured));
-    Recent { latest_gpus: latest_gpus(panel, pool, issue).or_else(filled), inputs: inputs(&seen, horizon) }
+    Recent {
+        latest_gpus: latest_gpus(panel, pool, issue).or_else(filled),
+        inputs: inputs(&seen, horizon),
+        returns_gpus: returns(panel, pool, issue, horizon),
+    }
 }
 
 /// Demand of a pool in each hour of a range, in GPUs: its own peak where it has one, else the sum over its organizations. Gaps have the

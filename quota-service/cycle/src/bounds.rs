@@ -12,6 +12,27 @@ use vocab::{
 /// Measured peaks from which an order statistic at 0.9 exists, and a few more.
 const LEAST_RESIDUALS: usize = 12;
 
+/// B_H of a forecast, for one number of offered hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForecastBound {
+    /// Hours H of the promise.
+    pub hours: HorizonHours,
+    /// The bound, in GPUs.
+    pub bound: MilliGpus,
+    /// Demand that returns where a day off ends within the hours; 0 where none does. It holds whatever demand does from moment to
+    /// moment, which knows no days off.
+    pub returns: MilliGpus,
+}
+
+impl ForecastBound {
+    /// Of the bound that a forecast has for a promise of `hours`.
+    #[must_use]
+    pub fn of(hours: HorizonHours, bound: &PoolBound) -> Self {
+        let returns = |gpus: f64| MilliGpus::rounded_up(gpus.max(0.0)).unwrap_or(MilliGpus::MAX);
+        Self { hours, bound: bound.bound, returns: bound.returns_gpus.map_or(MilliGpus::ZERO, returns) }
+    }
+}
+
 /// The inputs of a pool's bounds.
 pub struct Forecasted<'a> {
     /// Of its organizations, as they are issued.

@@ -1,5 +1,6 @@
 //! State learned of one pool, kept from renewal to renewal.
 
+use crate::bounds::ForecastBound;
 use forecaster::DamagedBytes;
 use forecaster::jobs::{JobExpert, PastJobs, SeenJobs, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
@@ -142,7 +143,7 @@ impl Learned {
         &mut self,
         now: UnixSeconds,
         (hp_demand, jobs): (MilliGpus, Option<Jobs<'_>>),
-        forecast: Option<&[Bound]>,
+        forecast: Option<&[ForecastBound]>,
     ) -> Moving {
         let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
         let is_early = self.live.learned_at().is_some_and(|last| now.since_s(last) < LEAST_INTERVAL_S);

@@ -14,7 +14,7 @@ mod jobs;
 mod learned;
 mod pool;
 
-pub use bounds::{Forecasted, Reported, covered, forecast_bounds, latest_demand, more_steps, reported};
+pub use bounds::{ForecastBound, Forecasted, Reported, covered, forecast_bounds, latest_demand, more_steps, reported};
 pub use jobs::hp_jobs;
 pub use learned::{Learned, Moving};
 pub use pool::{Decided, Inputs, Moved, cut, decide};

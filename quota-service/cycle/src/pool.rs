@@ -1,5 +1,6 @@
 //! One pool, one renewal.
 
+use crate::bounds::ForecastBound;
 use crate::learned::{Jobs, Learned, Moving};
 use forecaster::jobs::PastJobs;
 use forecaster::risk::{Controlled, Moment, supported_rate};
@@ -18,7 +19,7 @@ pub struct Inputs<'a> {
     /// Settings of the pool.
     pub settings: &'a PoolSettings,
     /// By the forecast, one for each of the offered hours; none while there is no forecast.
-    pub forecast: Option<&'a [Bound]>,
+    pub forecast: Option<&'a [ForecastBound]>,
     /// Whether Headroom places the pool's tasks: then it knows what became of each promise.
     pub is_placed_here: bool,
     /// HP GPUs, running and waiting, now; known where the pool's tasks are placed here, or its scheduler reports its HP jobs.
@@ -101,7 +102,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     // 3. Moved to what keeps the promise, and by what people asked for.
     let controlled = control(&mut inputs, &supply, &peak, needed);
     let supported = supported(&inputs);
-    let bounds = kept_bounds(peak, &controlled);
+    let bounds = kept_bounds(peak, &controlled, inputs.forecast);
     watch(&mut inputs, &supply, &bounds, needed);
     let demand = overridden(&bounds, inputs.overrides, needed, inputs.now);
     // 4. Eta, judged by the quotas that it gives now; then the quotas that it gives next.
@@ -142,13 +143,14 @@ fn supported(inputs: &Inputs<'_>) -> Vec<f64> {
     inputs.settings.offered_hours.iter().map(|hours| supported_rate(*hours, measured_s)).collect()
 }
 
-/// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand. Without a forecast those of the
+/// Those of the forecast, or mixed ones, and never less than `needed`, the newest measured HP demand, nor than what returns where a day
+/// off ends. Without a forecast those of the
 /// hours that are known, from the shortest on.
 fn peak_bounds(inputs: &Inputs<'_>, moving: Option<&Moving>, needed: MilliGpus) -> Vec<Bound> {
     let one = |(place, hours): (usize, &vocab::HorizonHours)| {
         let mixed = moving.and_then(|moving| moving.demand_bound(place));
         let bound = mixed.or_else(|| Some(inputs.forecast?.get(place)?.bound))?;
-        Some(Bound { hours: *hours, bound: bound.max(needed) })
+        Some(Bound { hours: *hours, bound: bound.max(needed).max(returns(inputs.forecast, place)) })
     };
     inputs.settings.offered_hours.iter().enumerate().filter_map(one).collect()
 }
@@ -177,9 +179,16 @@ fn moment(inputs: &Inputs<'_>, supply: &Supply, needed: MilliGpus) -> Moment {
     Moment { now: inputs.now, measured_at, demand: needed, capacity: supply.capacity }
 }
 
-fn kept_bounds(peak: Vec<Bound>, controlled: &[Controlled]) -> Vec<Bound> {
+/// Demand that returns where a day off ends is the usual one and no upper bound of it: what was learned on other days lowers it by nothing.
+fn kept_bounds(peak: Vec<Bound>, controlled: &[Controlled], forecast: Option<&[ForecastBound]>) -> Vec<Bound> {
     let moved = |place: usize, one: Bound| controlled.get(place).map_or(one.bound, Controlled::bound);
-    peak.into_iter().enumerate().map(|(place, one)| Bound { bound: moved(place, one), ..one }).collect()
+    let kept = |(place, one): (usize, Bound)| Bound { bound: moved(place, one).max(returns(forecast, place)), ..one };
+    peak.into_iter().enumerate().map(kept).collect()
+}
+
+/// Demand that returns where a day off ends within the offered hours at a place; 0 where none does.
+fn returns(forecast: Option<&[ForecastBound]>, place: usize) -> MilliGpus {
+    forecast.and_then(|all| all.get(place)).map_or(MilliGpus::ZERO, |one| one.returns)
 }
 
 #[cfg(test)]

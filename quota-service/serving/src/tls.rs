@@ -204,11 +204,14 @@ pub fn is_of_certificate(fault: &std::io::Error) -> bool {
     matches!(inner, Some(tokio_rustls::rustls::Error::InvalidCertificate(_)))
 }
 
-/// Reads the files again when they change, and at each `reload`. Never returns.
-pub async fn watch(tls: Arc<Tls>, mut reload: watch::Receiver<u64>) {
+/// Reads the files again when they change, and at each `reload`. `ends` gets the end of the certificate at each look, in seconds since
+/// 1970. Never returns.
+pub async fn watch(tls: Arc<Tls>, mut reload: watch::Receiver<u64>, ends: impl Fn(i64)) {
     let (standing, mut ending) = (Standing::new(), ending::Ending::default());
     loop {
-        ending.note(tls.made.load().until.as_deref());
+        if let Some(end_s) = ending.note(tls.made.load().until.as_deref()) {
+            ends(end_s);
+        }
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             Ok(()) = reload.changed() => {}

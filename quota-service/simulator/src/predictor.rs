@@ -1,13 +1,12 @@
 //! Where a simulated pool's demand bounds come from: the forecaster, fitted as the service would, or the future itself.
 
-use cycle::{Forecasted, forecast_bounds, more_steps};
+use cycle::{ForecastBound, Forecasted, forecast_bounds, more_steps};
 use datasets::{Calendar, HourRange, Panel, PanelBuilder};
 use forecaster::baseline::{Baseline, Rule};
 use forecaster::blend::Settings;
 use forecaster::bound::{Aggregation, PoolCalibration};
 use forecaster::calibration::{Calibrator, Issued, Online, Switch};
 use forecaster::{Fit, ModelKind, ModelSpec, Predict, PredictError, Trained, forecast, train};
-use placement::Bound;
 use placement::pool::HourOfDemand;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -143,7 +142,7 @@ pub struct Forecasts {
     online: Online,
     issued: Option<(HourStart, Issued)>,
     /// Of the present hour, by pool and the steps that promises cover beyond their own hours.
-    bounds: BTreeMap<(PoolId, u8), Vec<Bound>>,
+    bounds: BTreeMap<(PoolId, u8), Vec<ForecastBound>>,
     /// CPU time that training took.
     pub train_cpu: Duration,
 }
@@ -253,7 +252,7 @@ impl Forecasts {
         pool: &PoolId,
         now: UnixSeconds,
         offered: &[HorizonHours],
-    ) -> Result<Option<Vec<Bound>>, PredictError> {
+    ) -> Result<Option<Vec<ForecastBound>>, PredictError> {
         let Some((issue, _)) = &self.issued else { return Ok(None) };
         let (_, more_steps) = more_steps(*issue, now);
         let key = (pool.clone(), more_steps);
@@ -272,7 +271,7 @@ impl Forecasts {
         pool: &PoolId,
         more_steps: u8,
         offered: &[HorizonHours],
-    ) -> Result<Option<Vec<Bound>>, PredictError> {
+    ) -> Result<Option<Vec<ForecastBound>>, PredictError> {
         let (Some(panel), Some((_, issued))) = (&self.panel, &self.issued) else { return Ok(None) };
         let conformal = issued.conformal.get(pool);
         let calibration = self.fitted.as_ref().and_then(|(_, fitted)| fitted.calibration(pool));
@@ -285,7 +284,7 @@ impl Forecasts {
             more_steps,
         };
         let all = forecast_bounds(&of, offered, self.plan.rate)?;
-        Ok(Some(offered.iter().zip(all).map(|(hours, bound)| Bound { hours: *hours, bound: bound.bound }).collect()))
+        Ok(Some(offered.iter().zip(&all).map(|(hours, bound)| ForecastBound::of(*hours, bound)).collect()))
     }
 }
 
@@ -335,12 +334,13 @@ impl Oracle {
 
     /// The largest demand within the next hours, for each of `offered`.
     #[must_use]
-    pub fn bounds(&self, now: UnixSeconds, offered: &[HorizonHours]) -> Vec<Bound> {
+    pub fn bounds(&self, now: UnixSeconds, offered: &[HorizonHours]) -> Vec<ForecastBound> {
         let first = usize::try_from((now.get() - self.start_s).div_euclid(GRAIN_S)).unwrap_or(0).min(self.peaks.len());
         let one = |hours: &HorizonHours| {
             let end = (first + (hours.seconds() / GRAIN_S) as usize).min(self.peaks.len());
             let peak = self.peaks[first..end].iter().copied().max().unwrap_or(0);
-            Bound { hours: *hours, bound: MilliGpus::from_milli(peak).unwrap_or(MilliGpus::ZERO) }
+            let bound = MilliGpus::from_milli(peak).unwrap_or(MilliGpus::ZERO);
+            ForecastBound { hours: *hours, bound, returns: MilliGpus::ZERO }
         };
         offered.iter().map(one).collect()
     }

@@ -141,6 +141,7 @@ function boundFacts({ bound, forecast }) {
       live ? `${number(live.hp_demand_gpus)}; the live bound counts ${percent(live.share)}` : null,
     ],
     ["HP jobs", live?.jobs ? jobsWords(live.jobs) : null],
+    ["returns where a day off ends", bound.returns_gpus == null ? null : `${number(bound.returns_gpus)}, and the bound is no less`],
     [
       "raised from",
       bound.raised_from_gpus === null ? null : `${number(bound.raised_from_gpus)}, the bound of fewer hours`,

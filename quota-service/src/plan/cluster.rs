@@ -4,7 +4,7 @@ use super::forecasts::{Corrected, Forecasts, Predictions, Remembered};
 use super::overrides::asked;
 use crate::published::Answer;
 use crate::settings::ServedSettings;
-use cycle::{Decided, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps, reported};
+use cycle::{Decided, ForecastBound, Forecasted, Inputs, Learned, Moving, decide, latest_demand, more_steps, reported};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::Calibrator;
@@ -13,7 +13,7 @@ use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, side_by_side};
 use placement::eta::{Ended, EtaDecision, EtaState};
 use placement::overrides::Overridden;
-use placement::{Bound, Known, Quota, SettingsError, Supply, Unknown, staleness};
+use placement::{Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
 use vocab::{
@@ -270,7 +270,7 @@ fn decided(
 ) -> Result<Decided, Unknown> {
     let settings = &pool.settings.pool;
     let offered = settings.offered_hours.iter().zip(bounds);
-    let forecast: Vec<_> = offered.map(|(hours, one)| Bound { hours: *hours, bound: one.bound }).collect();
+    let forecast: Vec<_> = offered.map(|(hours, one)| ForecastBound::of(*hours, one)).collect();
     let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
     decide(Inputs {
         now: inputs.now,

@@ -177,7 +177,11 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
         Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
         None => String::new(),
     };
-    let live = live_sentence(pool, bound, place) + &kept_sentence(pool, place) + &sentence(pool, quota);
+    let returns = match bound.returns_gpus {
+        Some(gpus) => format!("; no less than the {gpus:.3} that demand returns to where a day off ends"),
+        None => String::new(),
+    };
+    let live = live_sentence(pool, bound, place) + &kept_sentence(pool, place) + &returns + &sentence(pool, quota);
     let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
     vec![
         format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
@@ -261,6 +265,7 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
         experts: bound.experts.iter().flatten().map(expert).collect(),
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
+        returns_gpus: bound.returns_gpus,
         live: live_explanation(pool, bound, place),
         promise: Some(pool.settings.pool.promise.into()),
         kept: kept_explanation(pool, place),

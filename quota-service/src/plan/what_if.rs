@@ -57,13 +57,16 @@ fn held_by_hp(pool: &PoolQuota) -> MilliGpus {
     pool.hp_demand.unwrap_or(pool.supply.latest_demand)
 }
 
-/// The bounds at another guarantee rate.
+/// The bounds at another guarantee rate. Experts are weighed at each rate by itself, so that the mixture of a higher one may state a little less:
+/// a higher rate never has a lower bound here, nor a lower one a higher.
 fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Vec<Bound>, BoundError> {
     let (set, more_steps) = (Some(pool.aggregation), pool.more_steps);
     let of = BoundsOf { forecasts: pool.corrected.issued(), corrected: &pool.corrected, set, more_steps };
     let at_rate = of.at(&pool.id, &pool.settings.pool.offered_hours, rate)?.bounds;
-    let (from, to): (Vec<_>, Vec<_>) =
-        pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, other.bound)).unzip();
+    let is_higher = rate.as_f64() > pool.settings.pool.guarantee_rate.as_f64();
+    let in_order = |from: MilliGpus, to: MilliGpus| if is_higher { to.max(from) } else { to.min(from) };
+    let bounds = pool.bounds.iter().zip(&at_rate).map(|(one, other)| (one.bound, in_order(one.bound, other.bound)));
+    let (from, to): (Vec<_>, Vec<_>) = bounds.unzip();
     Ok(moved_bounds(before, &from, &to))
 }
 

@@ -169,6 +169,10 @@ pub struct BoundExplanation {
     pub organizations: Vec<OrganizationBound>,
     /// The bound before it was raised to that of fewer hours; null where it was not.
     pub raised_from_gpus: Option<f64>,
+    /// The demand that the pool usually returns to where a day off ends within the hours, or ended in the half day before; the bound is
+    /// no less. Null where none does, and in explanations stored before it was known.
+    #[serde(default)]
+    pub returns_gpus: Option<f64>,
     /// Rounded up to a thousandth.
     pub demand_bound_gpus: f64,
 }

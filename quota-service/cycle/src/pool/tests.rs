@@ -24,13 +24,18 @@ fn settings(promise: Promise) -> PoolSettings {
     PoolSettings { promise, offered_hours: vec![HorizonHours::ONE], ..PoolSettings::default() }
 }
 
+/// A bound over an hour, and what demand returns to within it.
+fn forecast(bound: u32, returns: u32) -> ForecastBound {
+    ForecastBound { hours: HorizonHours::ONE, bound: gpus(bound), returns: gpus(returns) }
+}
+
 /// A pool whose HP needs 300 GPUs, of which spot holds `spot` under promises.
 struct World {
     settings: PoolSettings,
     learned: Learned,
     eta: EtaState,
     /// One bound for each of the offered hours; none without a forecast.
-    forecast: Option<Vec<Bound>>,
+    forecast: Option<Vec<ForecastBound>>,
     /// Where it is known from moment to moment.
     hp_demand: Option<MilliGpus>,
     /// The jobs behind it, where they are known.
@@ -44,7 +49,7 @@ impl World {
         let settings = settings(promise);
         let learned = Learned::new(settings.guarantee_rate, &settings.offered_hours);
         let eta = EtaState { eta: Eta::ONE, moved_at: at(0) };
-        let forecast = Some(vec![Bound { hours: HorizonHours::ONE, bound: gpus(500) }]);
+        let forecast = Some(vec![forecast(500, 0)]);
         Self { settings, learned, eta, forecast, hp_demand: Some(gpus(300)), hp_jobs: None, spot, ended: Vec::new() }
     }
 
@@ -157,6 +162,17 @@ fn demand_that_is_known_from_moment_to_moment_has_its_say_after_a_day_and_no_bou
     assert_eq!((later.moving.unwrap().mixed[0].share, later.quotas[0].demand_bound), (1.0, gpus(300)));
     pool.hp_demand = Some(gpus(900));
     assert!(pool.renew(2 * DAY, &[]).quotas[0].demand_bound >= gpus(900));
+}
+
+#[test]
+fn what_returns_where_a_day_off_ends_is_kept_whatever_demand_and_promises_did_before() {
+    for promise in [Promise::Peak, Promise::Kept] {
+        let mut pool = World::new(promise, 80);
+        let before = (0..3 * DAY).map(|renewal| pool.renew(renewal, &[])).last().unwrap();
+        assert!(before.quotas[0].demand_bound < gpus(400), "{before:?}");
+        pool.forecast = Some(vec![forecast(420, 420)]);
+        assert_eq!(pool.renew(3 * DAY, &[]).quotas[0].demand_bound, gpus(420), "{promise:?}");
+    }
 }
 
 #[test]

@@ -89,9 +89,10 @@ impl Listening {
             (None, Ok(here)) => hosts::only(router(state.clone()), Hosts::new(here.ip(), [])),
             _ => router(state.clone()),
         };
+        let ends = |end_s| metrics::gauge!("headroom_tls_certificate_end_timestamp_seconds").set(end_s as f64);
         let renewing = async {
             match self.tls.clone() {
-                Some(tls) => tls::watch(tls, reloads).await,
+                Some(tls) => tls::watch(tls, reloads, ends).await,
                 None => std::future::pending().await,
             }
         };

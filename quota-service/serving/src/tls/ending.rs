@@ -5,9 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Time for people to renew a certificate, in seconds: a week.
 const SOON_S: i64 = 7 * 86_400;
 
-/// Gauge of the end of the certificate.
-const ENDS: &str = "headroom_tls_certificate_end_timestamp_seconds";
-
 /// How near the end of a certificate is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
@@ -24,23 +21,28 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Looks at the end of the certificate, RFC 3339; nothing is known of a certificate without one.
-    pub fn note(&mut self, until: Option<&str>) {
-        let Some(end) = until.and_then(|until| command_line::instant(until).ok()) else { return };
-        let until_s = end.get();
-        metrics::gauge!(ENDS).set(until_s as f64);
+    /// Looks at the end of the certificate, RFC 3339, and answers it in seconds since 1970; nothing is known of a certificate without one.
+    pub fn note(&mut self, until: Option<&str>) -> Option<i64> {
+        let until_s = until.and_then(|until| command_line::instant(until).ok())?.get();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         if let Some(stage) = self.moved(until_s, i64::try_from(since.as_secs()).unwrap_or(i64::MAX)) {
             match stage {
                 Stage::Far => {}
                 Stage::Soon => {
-                    tracing::warn!(until, "the certificate ends within a week: renew its file, which is read again by itself");
+                    tracing::warn!(
+                        until,
+                        "the certificate ends within a week: renew its file, which is read again by itself"
+                    );
                 }
                 Stage::Over => {
-                    tracing::error!(until, "the certificate has expired, and clients refuse it: renew its file, which is read again by itself");
+                    tracing::error!(
+                        until,
+                        "the certificate has expired, and clients refuse it: renew its file, which is read again by itself"
+                    );
                 }
             }
         }
+        Some(until_s)
     }
 
     /// The stage at a time, where it is another one than before.

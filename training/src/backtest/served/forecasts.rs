@@ -1,10 +1,9 @@
 //! Bounds of the forecasts at every issue time, as the cycle of a service makes them.
 
-use cycle::{Forecasted, forecast_bounds};
+use cycle::{ForecastBound, Forecasted, forecast_bounds};
 use datasets::Panel;
 use forecaster::bound::{BoundError, PoolCalibration};
 use forecaster::calibration::Issued;
-use placement::Bound;
 use placement::staleness::USAGE_MAX_AGE_S;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{GuaranteeRate, HorizonHours, HourStart, PoolId, SECONDS_PER_HOUR};
@@ -14,7 +13,7 @@ const MOST_MORE_STEPS: u8 = (USAGE_MAX_AGE_S / SECONDS_PER_HOUR) as u8;
 const _: () = assert!(USAGE_MAX_AGE_S % SECONDS_PER_HOUR == 0, "a promise within the hour would cover one step more");
 
 /// Of one pool, by issue time and by the steps that a promise covers beyond its own hours.
-pub type PoolBounds = BTreeMap<(HourStart, u8), Vec<Bound>>;
+pub type PoolBounds = BTreeMap<(HourStart, u8), Vec<ForecastBound>>;
 
 /// The issued forecasts, and their model.
 pub struct AtIssue<'a> {
@@ -64,7 +63,7 @@ impl ForecastBounds {
                     more_steps,
                 };
                 let all = forecast_bounds(&of, &self.offered, self.rate)?;
-                let bounds = self.offered.iter().zip(all).map(|(hours, one)| Bound { hours: *hours, bound: one.bound });
+                let bounds = self.offered.iter().zip(&all).map(|(hours, one)| ForecastBound::of(*hours, one));
                 of_pool.insert((at.issue, more_steps), bounds.collect());
             }
         }

@@ -8,7 +8,7 @@ use super::forecasts::PoolBounds;
 use super::minutes::Minutes;
 use crate::args::JobsAs;
 use crate::jobs::{PoolJobs, Walk};
-use cycle::{Inputs, Learned, decide, latest_demand, more_steps};
+use cycle::{ForecastBound, Inputs, Learned, decide, latest_demand, more_steps};
 use datasets::Panel;
 use forecaster::jobs::PastJobs;
 use forecaster::scores::actual_peak_gpus;
@@ -203,7 +203,7 @@ impl Service<'_> {
             eta_is_fixed: true,
         })
         .ok()?;
-        let sample = |(served, forecast): (Bound, &Bound)| Sample {
+        let sample = |(served, forecast): (Bound, &ForecastBound)| Sample {
             at: now,
             issue,
             hours: served.hours,

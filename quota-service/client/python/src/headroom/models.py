@@ -308,6 +308,10 @@ class BoundExplanation:
     raised_from_gpus: float | None = None
     """The bound before it was raised to that of fewer hours; null where it was not."""
 
+    returns_gpus: float | None = None
+    """The demand that the pool usually returns to where a day off ends within the hours, or ended in the half
+    day before; the bound is no less. Null where none does, and in explanations stored before it was known."""
+
     step_correlation: float | None = None
     """The mean correlation between steps, for `pooled`."""
 

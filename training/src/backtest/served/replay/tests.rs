@@ -30,7 +30,8 @@ fn panel(demand: impl Fn(i64) -> Option<f64>) -> Panel {
 /// `bound(issue, more_steps)` in GPUs, for one hour.
 fn forecast(bound: impl Fn(i64, u8) -> u32) -> PoolBounds {
     let one = |issue: i64, more: u8| {
-        vec![Bound { hours: HorizonHours::ONE, bound: MilliGpus::from_gpus(bound(issue, more)) }]
+        let bound = MilliGpus::from_gpus(bound(issue, more));
+        vec![ForecastBound { hours: HorizonHours::ONE, bound, returns: MilliGpus::ZERO }]
     };
     (0..HOURS).flat_map(|issue| [0, 1, 2].map(|more| ((hour(issue), more), one(issue, more)))).collect()
 }
