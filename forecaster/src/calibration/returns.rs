@@ -7,38 +7,59 @@ use vocab::{HorizonHours, HourStart, PoolId};
 
 /// Hours after the end of a day off within which what returns may not have been seen yet: its first morning.
 const UNSEEN_HOURS: usize = 12;
-/// Weeks within which they are sought.
+/// Weeks within which usual days are sought.
 const WEEKS: usize = 8;
+/// Usual hours before the day off whose demand says how much is left of that of the week before.
+const LEVEL_HOURS: usize = DAY_HOURS;
+/// Demand that has fallen by less than a twentieth counts as it was.
+const ALIKE: f64 = 1.05;
 const DAY_HOURS: usize = 24;
 const WEEK_HOURS: usize = 7 * DAY_HOURS;
 
 /// `[hours − 1]`, in GPUs: the largest demand within 1, 2, … hours from `issue` on that the pool had at these times when they were last usual
-/// ones, of those hours alone that are less of a day off than one of the last half day was; `None` where none of them is, or nothing is
-/// known of usual ones. Empty where no day off ends. Nothing at or after `issue` is read.
+/// ones, of those hours alone that are less of a day off than one of the last half day was; less, where demand had fallen from week to
+/// week before the day off. `None` where no hour is, or nothing is known of usual ones. Empty where no day off ends. Nothing at or after
+/// `issue` is read.
 pub fn returns(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Vec<Option<f64>> {
     let Some(now) = panel.index_of(issue).filter(|now| (1..=panel.hours()).contains(now)) else { return Vec::new() };
-    let features = panel.features();
-    let departs = |hour: usize| features.get(hour).map_or(0, HourFeatures::departure_from_week);
-    let before = (now.saturating_sub(UNSEEN_HOURS)..now).map(departs).max().unwrap_or(0);
-    let is_less_off = |hour: usize| departs(hour) < before;
-    if !(now..now + horizon.steps()).any(is_less_off) {
+    let days = Days(panel.features());
+    let before = (now.saturating_sub(UNSEEN_HOURS)..now).map(|hour| days.departs(hour)).max().unwrap_or(0);
+    let hours = now..now + horizon.steps();
+    let is_less_off = |hour: usize| days.departs(hour) < before;
+    if !hours.clone().any(is_less_off) {
         return Vec::new();
     }
-    // Of a usual day that of the same hour in the last week in which it was one, of a make-up working day that of the last working day.
-    let usual = |hour: usize| {
-        let (every, kind) = if departs(hour) < 0 { (DAY_HOURS, None) } else { (WEEK_HOURS, Some(departs(hour))) };
-        let mut earlier = (1..=WEEKS * WEEK_HOURS / every).map_while(|back| hour.checked_sub(back * every));
-        let is_alike = |hour: usize| kind.map_or_else(|| !features[hour].day_off, |kind| departs(hour) == kind);
-        let last = earlier.find(|hour| *hour < now && is_alike(*hour))?;
-        hourly(panel, pool, last..last + 1).first().copied()
-    };
+    let demand = |hour: usize| hourly(panel, pool, hour..hour + 1).first().copied();
     let (mut peak, mut of_hours) = (None::<f64>, Vec::with_capacity(horizon.steps()));
-    for hour in now..now + horizon.steps() {
-        let gpus = if is_less_off(hour) { usual(hour) } else { None };
-        peak = gpus.map(|gpus| peak.map_or(gpus, |peak| peak.max(gpus))).or(peak);
+    for hour in hours {
+        let last = if is_less_off(hour) { days.last_usual(hour, now).and_then(demand) } else { None };
+        peak = last.map(|gpus| peak.map_or(gpus, |peak| peak.max(gpus))).or(peak);
         of_hours.push(peak);
     }
-    of_hours
+    // Of usual hours before the day off, and of the usual ones before each of them.
+    let usual = (0..now).rev().filter(|hour| days.departs(*hour) <= 0).take(LEVEL_HOURS);
+    let pairs = usual.filter_map(|hour| Some((demand(hour)?, demand(days.last_usual(hour, hour)?)?)));
+    let (level, earlier) = pairs.fold((0.0, 0.0), |(level, earlier), (one, other)| (level + one, earlier + other));
+    let left = if earlier > 0.0 { (ALIKE * level / earlier).min(1.0) } else { 1.0 };
+    of_hours.into_iter().map(|gpus| Some(gpus? * left)).collect()
+}
+
+/// The calendar of a panel, by hour.
+struct Days<'a>(&'a [HourFeatures]);
+
+impl Days<'_> {
+    fn departs(&self, hour: usize) -> i8 {
+        self.0.get(hour).map_or(0, HourFeatures::departure_from_week)
+    }
+
+    /// The same hour of the last usual week before `now`; of a make-up working day that of the last working day.
+    fn last_usual(&self, hour: usize, now: usize) -> Option<usize> {
+        let kind = self.departs(hour);
+        let every = if kind < 0 { DAY_HOURS } else { WEEK_HOURS };
+        let mut earlier = (1..=WEEKS * WEEK_HOURS / every).map_while(|back| hour.checked_sub(back * every));
+        let is_alike = |hour: usize| if kind < 0 { !self.0[hour].day_off } else { self.departs(hour) == kind };
+        earlier.find(|hour| *hour < now && is_alike(*hour))
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +124,15 @@ mod tests {
         assert!((0..28 * 24).all(|hour| at(&weekends, &pool, hour, 24).is_empty()));
         let (first, pool) = panel(3, &[2], &[], |_| 0.0);
         assert_eq!(at(&first, &pool, 2 * 24 + 22, 4), [None; 4], "no Thursday before");
+    }
+
+    #[test]
+    fn where_demand_had_fallen_before_the_day_off_less_returns() {
+        // Of 20 GPUs of each organization 10 are left since the Monday of the day off, a Thursday.
+        let (fallen, pool) = panel(18, &[17], &[], |hour| if hour / 24 < 14 { 10.0 } else { 0.0 });
+        assert_eq!(at(&fallen, &pool, 17 * 24 + 23, 2), [None, Some(21.0)], "half of 40, and a twentieth of it");
+        let (alike, pool) = panel(18, &[17], &[], |hour| if hour / 24 < 14 { 0.4 } else { 0.0 });
+        assert_eq!(at(&alike, &pool, 17 * 24 + 23, 2), [None, Some(20.8)], "less than a twentieth below");
     }
 
     /// The last value stays, for both organizations.

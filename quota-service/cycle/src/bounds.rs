@@ -19,8 +19,8 @@ pub struct ForecastBound {
     pub hours: HorizonHours,
     /// The bound, in GPUs.
     pub bound: MilliGpus,
-    /// Demand that returns where a day off ends within the hours; 0 where none does. It holds whatever demand does from moment to
-    /// moment, which knows no days off.
+    /// Demand that returns where a day off ends within the hours; 0 where none does. It stands beside what is learned from
+    /// moment to moment, which knows no days off.
     pub returns: MilliGpus,
 }
 

@@ -7,7 +7,7 @@ use placement::shares::Weights;
 use std::path::Path;
 use wire::PolicyBody;
 
-/// Checks that a list of an option names nothing twice: rows of one name cannot be told apart, and are played for nothing.
+/// Checks that a list of an option names nothing twice: rows of one name cannot be distinguished, and are played in vain.
 ///
 /// # Errors
 /// It does, in words.

@@ -9,13 +9,14 @@ use std::time::Duration;
 use tests::workspace_root;
 
 /// Metrics that are there only once an event has happened, and the event. Each is in the sources anyway.
-pub const LATER: [(&str, &str); 20] = [
+pub const LATER: [(&str, &str); 21] = [
     ("headroom_eta_moves_total", "a hundred outcomes"),
     ("headroom_retrain_attempts_total", "a training on schedule"),
     ("headroom_retrain_last_exit_code", "a training on schedule"),
     ("headroom_refresh_failures_total", "a renewal fails"),
     ("headroom_audit_failures_total", "a write cannot be written down"),
     ("headroom_webhook_refused_total", "a webhook refuses an event for good"),
+    ("headroom_tls_certificate_end_timestamp_seconds", "a certificate is set"),
     ("headroom_ledger_failures_total", "a ledger cannot be kept"),
     ("headroom_issues_scored_total", "the hours of a forecast are over"),
     ("headroom_forecast_mae_gpus", "the hours of a forecast are over"),

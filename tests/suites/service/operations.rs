@@ -240,11 +240,10 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     let friend = ours.client("client", "ours");
     let answer = asked(&friend, &service.address, "/healthz").await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let scrape = asked(&friend, &service.address, "/metrics").await.unwrap();
+    assert!(scrape.contains("\nheadroom_tls_certificate_end_timestamp_seconds "), "{scrape}");
     let refused = asked(&ours.client("client", "theirs"), &service.address, "/healthz").await.unwrap_err();
-    assert!(
-        refused.contains("invalid peer certificate"),
-        "who trusts another authority does not trust the service: {refused}"
-    );
+    assert!(refused.contains("invalid peer certificate"), "an authority that did not sign the service: {refused}");
     let stranger = {
         std::fs::copy(path("stranger.pem"), path("mixed.pem")).unwrap();
         std::fs::copy(path("stranger.key"), path("mixed.key")).unwrap();
@@ -252,8 +251,7 @@ async fn clients_show_certificates_and_those_of_the_service_are_read_again() {
     };
     let refused = asked(&stranger, &service.address, "/healthz").await;
     assert!(refused.is_err(), "a certificate of another authority lets nobody in: {refused:?}");
-    let plain = TcpStream::connect(&service.address).await.unwrap();
-    let mut plain = plain;
+    let mut plain = TcpStream::connect(&service.address).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut bytes = Vec::new();
     let _ = plain.read_to_end(&mut bytes).await;

@@ -1,4 +1,4 @@
-//! Says that the certificate of a service ends soon, and that it has ended: rustls serves it all the same, and only clients refuse it.
+//! Logs that the certificate of a service ends soon, and that it has ended: rustls shows it still, and only clients refuse it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,14 +14,14 @@ enum Stage {
     Over,
 }
 
-/// The end of the certificate as it was last looked at: each stage is logged once.
+/// The end of the certificate as it was last checked: each stage is logged once.
 #[derive(Debug, Default)]
 pub struct Ending {
     stage: Stage,
 }
 
 impl Ending {
-    /// Looks at the end of the certificate, RFC 3339, and answers it in seconds since 1970; nothing is known of a certificate without one.
+    /// Checks the end of the certificate, RFC 3339, and answers it in seconds since 1970; nothing is known of a certificate without one.
     pub fn note(&mut self, until: Option<&str>) -> Option<i64> {
         let until_s = until.and_then(|until| command_line::instant(until).ok())?.get();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stage_of_a_certificate_is_said_once_and_again_after_a_renewal() {
+    fn each_stage_of_a_certificate_is_logged_once_and_again_after_a_renewal() {
         let mut ending = Ending::default();
         let until_s = 100 * 86_400;
         let of = |ending: &mut Ending, day: i64| ending.moved(until_s, day * 86_400);
