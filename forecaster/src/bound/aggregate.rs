@@ -138,6 +138,7 @@ pub fn bounds(
         aggregation,
         calibration,
         conformal: conformal.filter(|_| Aggregation::LEARNING.contains(&aggregation) && !forecasts.is_empty()),
+        measured: conformal.filter(|_| !forecasts.is_empty()),
         rate,
         correlation: correlation(forecasts, aggregation, calibration),
     };
@@ -174,7 +175,10 @@ struct Aggregator<'a> {
     forecasts: &'a [&'a DemandForecast],
     aggregation: Aggregation,
     calibration: Option<&'a PoolCalibration>,
+    /// For those that learn.
     conformal: Option<&'a Conformal>,
+    /// The same, of which all know what returns where a day off ends.
+    measured: Option<&'a Conformal>,
     rate: GuaranteeRate,
     /// Among the organizations, for `pooled` and those that learn; none stands for independence.
     correlation: Option<Correlations>,
@@ -257,7 +261,7 @@ impl Aggregator<'_> {
             bound_gpus = known.bound_gpus(bound_gpus);
             (multiplier, step) = (Some((bound_gpus - known.centre.centre_gpus) / known.deviation_gpus), None);
         }
-        let returns_gpus = conformal.and_then(|known| known.returns_gpus);
+        let returns_gpus = self.measured.and_then(|known| known.hours.get(hours.steps() - 1)?.returns_gpus);
         PoolBound {
             hours,
             bound: MilliGpus::ZERO,

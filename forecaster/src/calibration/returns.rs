@@ -159,7 +159,7 @@ mod tests {
         let known = calibrator.conformal(&panel, &raw, GuaranteeRate::GFS).remove(&pool).unwrap();
         let (members, offered) =
             (raw.iter().collect::<Vec<_>>(), [1, 2].map(|hours| HorizonHours::new(hours).unwrap()));
-        for aggregation in Aggregation::LEARNING {
+        for aggregation in Aggregation::ALL {
             let bounds = bounds(&members, aggregation, None, Some(&known), GuaranteeRate::GFS, &offered).unwrap();
             let of = |place: usize| (bounds[place].returns_gpus, bounds[place].bound_gpus);
             assert!(of(0).0.is_none() && of(0).1 < 20.0, "{aggregation}: {:?}", of(0));
