@@ -17,6 +17,6 @@ pub mod topology;
 pub mod window;
 
 pub use calendar::{Calendar, CalendarChoice, CalendarError, HourFeatures};
-pub use panel::{Falls, Panel, PanelBuilder, PanelError, Series};
+pub use panel::{Clock, Falls, Panel, PanelBuilder, PanelError, Series};
 pub use read::{ReadError, ReadOptions, ReadReport, RowFault, Zones};
 pub use split::{HourRange, SplitError, TimeSplit};

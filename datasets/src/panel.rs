@@ -1,9 +1,11 @@
 //! One cluster's history on the hour grid, with its gaps marked.
 
+mod clock;
 mod parts;
 mod series;
 
 use crate::calendar::{Calendar, HourFeatures};
+pub use clock::Clock;
 pub use series::{Falls, Series};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -36,6 +38,7 @@ pub struct Panel {
     pool_peaks: Vec<Series>,
     recording_gap: Vec<bool>,
     features: Vec<HourFeatures>,
+    clock: Clock,
 }
 
 impl Panel {
@@ -114,6 +117,12 @@ impl Panel {
         &self.features
     }
 
+    /// Changes of the cluster's clock within the hours of [`features`](Self::features).
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Index of an hour; `None` before the panel. An hour at or past the end has an index, too: it may be an issue time.
     #[must_use]
     pub fn index_of(&self, hour: HourStart) -> Option<usize> {
@@ -141,8 +150,9 @@ impl Panel {
         push_rows(&mut self.series, organizations, self.hours);
         push_rows(&mut self.pool_peaks, pools, self.hours);
         self.hours += 1;
-        self.features
-            .push(self.calendar.at(self.start.plus_hours((self.hours + usize::from(HorizonHours::MAX)) as i64 - 1)));
+        let last = self.hours + usize::from(HorizonHours::MAX) - 1;
+        self.features.push(self.calendar.at(self.start.plus_hours(last as i64)));
+        self.clock.note(&self.calendar, self.start, last);
         Ok(())
     }
 
@@ -288,6 +298,7 @@ impl PanelBuilder {
         series.iter_mut().chain(&mut pool_peaks).for_each(Series::seal);
         let known = self.hours + usize::from(HorizonHours::MAX);
         let features = (0..known).map(|hour| self.calendar.at(self.start.plus_hours(hour as i64))).collect();
+        let clock = Clock::of(&self.calendar, self.start, known);
         Ok(Panel {
             cluster: self.cluster,
             calendar: self.calendar,
@@ -297,6 +308,7 @@ impl PanelBuilder {
             pool_peaks,
             recording_gap,
             features,
+            clock,
         })
     }
 }

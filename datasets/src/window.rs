@@ -2,6 +2,7 @@
 
 use crate::calendar::HourFeatures;
 use crate::panel::Panel;
+use std::borrow::Cow;
 use vocab::{HorizonHours, HourStart, SeriesId};
 
 /// Why there is no window. None of these is an error of the data: the caller forecasts by the cold-start rule.
@@ -13,19 +14,20 @@ pub enum WindowFault {
     PastEnd { issue: HourStart, end: HourStart },
 }
 
-/// The view of one series at one issue time: no value at or after `issue` is in it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The view of one series at one issue time: no value at or after `issue` is in it. Its hours are those of the cluster's clock
+/// ([`Clock`](crate::Clock)): the same time of the day before is always 24 hours back.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Window<'a> {
     /// Series of the window.
     pub series: &'a SeriesId,
     /// The first instant not seen.
     pub issue: HourStart,
     /// GPUs in each of the last `lookback` hours, oldest first, gaps filled forward.
-    pub demand_gpus: &'a [f64],
+    pub demand_gpus: Cow<'a, [f64]>,
     /// Whether each of these hours was measured.
-    pub measured: &'a [bool],
+    pub measured: Cow<'a, [bool]>,
     /// Calendar of each of them.
-    pub seen: &'a [HourFeatures],
+    pub seen: Cow<'a, [HourFeatures]>,
     /// Calendar of each target hour; calendars are known ahead.
     pub targets: &'a [HourFeatures],
 }
@@ -105,14 +107,24 @@ pub fn at_least(
     if have < least_hours {
         return Err(WindowFault::ShortHistory { issue, have, need: least_hours });
     }
+    let (series, targets) = (one.id(), &panel.features()[end..end + horizon.steps()]);
+    if let Some(hours) = panel.clock().hours(end - have, end, lookback_hours) {
+        if hours.len() < least_hours {
+            return Err(WindowFault::ShortHistory { issue, have: hours.len(), need: least_hours });
+        }
+        let demand_gpus = hours.iter().map(|hour| one.demand_gpus()[*hour]).collect();
+        let measured = hours.iter().map(|hour| one.measured()[*hour]).collect();
+        let seen = hours.iter().map(|hour| panel.features()[*hour]).collect();
+        return Ok(Window { series, issue, demand_gpus, measured, seen, targets });
+    }
     let seen = end - have.min(lookback_hours)..end;
     Ok(Window {
-        series: one.id(),
+        series,
         issue,
-        demand_gpus: &one.demand_gpus()[seen.clone()],
-        measured: &one.measured()[seen.clone()],
-        seen: &panel.features()[seen],
-        targets: &panel.features()[end..end + horizon.steps()],
+        demand_gpus: Cow::Borrowed(&one.demand_gpus()[seen.clone()]),
+        measured: Cow::Borrowed(&one.measured()[seen.clone()]),
+        seen: Cow::Borrowed(&panel.features()[seen]),
+        targets,
     })
 }
 
@@ -181,7 +193,7 @@ mod tests {
         let panel = panel(&values);
         let issue = panel.hour_at(10);
         let window = at(&panel, 0, issue, 3, HorizonHours::new(2).unwrap()).unwrap();
-        assert_eq!(window.demand_gpus, [7.0, 8.0, 9.0]);
+        assert_eq!(*window.demand_gpus, [7.0, 8.0, 9.0]);
         assert_eq!(window.targets[0].hour_of_day, 18, "10:00 UTC is 18:00 in Shanghai");
         assert_eq!(outcome(&panel, 0, issue, HorizonHours::new(2).unwrap()).unwrap().demand_gpus, [10.0, 11.0]);
     }
@@ -208,5 +220,32 @@ mod tests {
         let panel = panel(&[Some(1); 20]);
         let fault = at(&panel, 0, panel.end(), 168, HorizonHours::ONE).unwrap_err();
         assert!(matches!(fault, WindowFault::ShortHistory { have: 20, need: 168, .. }));
+    }
+
+    #[test]
+    fn the_same_time_of_the_day_before_is_24_hours_back_where_the_clock_changes() {
+        // Demand is the hour of the day in Berlin, whose clock went forward on 2026-03-29 and back on 2026-10-25 at 01:00 UTC.
+        for (change_s, have) in [(1_774_746_000, 97), (1_792_890_000, 95)] {
+            let calendar = Calendar::parse("Europe/Berlin", Calendar::WEEKDAYS).unwrap();
+            let start = HourStart::from_unix_s(change_s).unwrap().plus_hours(-48);
+            let mut builder =
+                PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar.clone(), start, start.plus_hours(96));
+            let pool = PoolId::parse("earth:V100").unwrap();
+            let id = SeriesId { pool, organization: Organization::parse("a").unwrap() };
+            for hour in (0..96).map(|hour| start.plus_hours(hour)) {
+                builder.push(&id, hour, f64::from(calendar.at(hour).hour_of_day)).unwrap();
+            }
+            let panel = builder.finish().unwrap();
+            let seen = at(&panel, 0, panel.end(), 90, HorizonHours::ONE).unwrap();
+            let skipped =
+                |place: usize| seen.seen[place].hour_of_day != ((seen.seen[0].hour_of_day as usize + place) % 24) as u8;
+            let differ: Vec<usize> =
+                (24..90).filter(|place| seen.demand_gpus[*place] != seen.demand_gpus[place - 24]).collect();
+            let skips = (0..90).filter(|place| skipped(*place)).count();
+            assert_eq!(skips, usize::from(have == 97), "the hour that the clock skipped is the one before");
+            assert!(differ.iter().all(|place| skipped(*place) || skipped(place - 24)), "{differ:?}");
+            let all = at_least(&panel, 0, panel.end(), 168, 24, HorizonHours::ONE).unwrap();
+            assert_eq!((all.demand_gpus.len(), all.measured.len(), all.seen.len()), (have, have, have));
+        }
     }
 }

@@ -120,7 +120,7 @@ fn residuals(rule: Rule, fit: &Fit<'_>, series: usize, issues: HourRange) -> Vec
             && came.measured.iter().all(|&measured| measured)
         {
             for (step, actual) in came.demand_gpus.iter().enumerate() {
-                residuals[step].push(actual - rule.guess_gpus(seen.demand_gpus, step));
+                residuals[step].push(actual - rule.guess_gpus(&seen.demand_gpus, step));
             }
         }
     }
@@ -167,7 +167,7 @@ impl Baseline {
             return Err(PredictError::OtherLookback { have: window.demand_gpus.len(), need: self.lookback_hours });
         }
         let step = |(step, spread): (usize, &Spread)| {
-            let mean_gpus = self.rule.guess_gpus(window.demand_gpus, step);
+            let mean_gpus = self.rule.guess_gpus(&window.demand_gpus, step);
             let quantiles_gpus = spread.quantiles_gpus.map(|quantile| mean_gpus + quantile);
             StepForecast { mean_gpus, stddev_gpus: spread.stddev_gpus, quantiles_gpus }
         };

@@ -15,7 +15,7 @@ pub(crate) use days::{Collector, Contradiction, YEARS_LINE};
 pub use days::{Day, DayKind, DayTable};
 
 use crate::read::{self, ReadError};
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Offset, TimeZone, Timelike, Utc};
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -148,9 +148,18 @@ impl Calendar {
         HourFeatures { hour_of_day: local.hour() as u8, weekday, day_off: self.is_day_off(local.date()) }
     }
 
+    /// Seconds by which the local clock is ahead of UTC at the start of an hour.
+    #[must_use]
+    pub fn offset_s(&self, hour: HourStart) -> i32 {
+        self.zone.offset_from_utc_datetime(&Self::utc(hour).naive_utc()).fix().local_minus_utc()
+    }
+
+    fn utc(hour: HourStart) -> DateTime<Utc> {
+        DateTime::from_timestamp(hour.unix_s(), 0).expect("hours lie between 1970 and 2200")
+    }
+
     fn local(&self, hour: HourStart) -> NaiveDateTime {
-        let utc = DateTime::from_timestamp(hour.unix_s(), 0).expect("hours lie between 1970 and 2200");
-        utc.with_timezone(&self.zone).naive_local()
+        Self::utc(hour).with_timezone(&self.zone).naive_local()
     }
 
     /// A user's own day goes before the country's, and a named day before the rule of the week.

@@ -25,6 +25,7 @@ impl Panel {
             pool_peaks: self.pool_peaks.iter().map(tail).collect(),
             recording_gap: self.recording_gap[first..].to_vec(),
             features: self.features[first..].to_vec(),
+            clock: self.clock.since(first),
         }
     }
 

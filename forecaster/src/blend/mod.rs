@@ -129,14 +129,14 @@ impl Blend {
     /// Place and deviation for a series that is new: its deviation is that of its window, as if that had been its
     /// training, and it stands where a series of that size does.
     fn stand_in(&self, window: &Window<'_>) -> (usize, f64) {
-        let seen = window.demand_gpus.iter().zip(window.measured).filter(|(_, measured)| **measured);
+        let seen = window.demand_gpus.iter().zip(window.measured.iter()).filter(|(_, measured)| **measured);
         let scale_gpus = series_scale_gpus(seen.map(|(gpus, _)| *gpus));
         let place = self.scales_gpus.partition_point(|known| *known < scale_gpus);
         (place.min(self.scales_gpus.len().saturating_sub(1)), scale_gpus)
     }
 
     /// Features of all windows, row by row, and what turns answers into GPUs.
-    fn rows<'a>(&self, windows: &[Window<'a>]) -> Result<(Vec<f32>, Vec<Anchor<'a>>), PredictError> {
+    fn rows<'a>(&self, windows: &'a [Window<'a>]) -> Result<(Vec<f32>, Vec<Anchor<'a>>), PredictError> {
         let mut rows = Vec::with_capacity(windows.len() * self.features.count());
         let mut anchors = Vec::with_capacity(windows.len());
         let mut known = Known { series: &self.series, rest: None };
@@ -147,7 +147,7 @@ impl Blend {
                 return Err(PredictError::OtherLookback { have, need: self.lookback_hours });
             }
             self.features.append(window, scale_gpus, place, &mut rows);
-            anchors.push(Anchor { window: *window, last_gpus: window.last_gpus(), scale_gpus });
+            anchors.push(Anchor { window, last_gpus: window.last_gpus(), scale_gpus });
         }
         Ok((rows, anchors))
     }
@@ -173,7 +173,7 @@ impl Known<'_> {
 
 /// A window with its newest value, and the deviation of its series.
 struct Anchor<'a> {
-    window: Window<'a>,
+    window: &'a Window<'a>,
     last_gpus: f64,
     scale_gpus: f64,
 }

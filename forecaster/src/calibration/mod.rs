@@ -361,7 +361,8 @@ impl Calibrator {
 /// Demand of a series of the panel around an issue time; `None` before the panel.
 fn demand_of(panel: &Panel, place: usize, issue: HourStart) -> Option<Demand<'_>> {
     let one = &panel.series()[place];
-    Some(Demand { gpus: one.demand_gpus(), measured: one.measured(), issue: panel.index_of(issue)? })
+    let (gpus, measured, clock) = (one.demand_gpus(), one.measured(), panel.clock());
+    Some(Demand { gpus, measured, issue: panel.index_of(issue)?, clock })
 }
 
 /// All of several sorted lists, sorted.

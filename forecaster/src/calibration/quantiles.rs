@@ -11,6 +11,7 @@ use super::series::LEVELS;
 use crate::left::LEFT_AFTER_HOURS;
 use crate::mixture::{Losses, Mixture};
 use crate::scores::pinball;
+use datasets::Clock;
 use vocab::HorizonHours;
 
 /// Experts of forecasts up to four hours: corrected, as the model states it, the last value with its rises.
@@ -70,6 +71,8 @@ pub struct Demand<'a> {
     pub measured: &'a [bool],
     /// Place of the issue hour.
     pub issue: usize,
+    /// The clock of the cluster.
+    pub clock: &'a Clock,
 }
 
 impl Demand<'_> {
@@ -271,7 +274,7 @@ mod tests {
         let mut gpus = vec![5.0; 400];
         let measured = vec![true; 400];
         gpus[60..108].iter_mut().enumerate().for_each(|(hour, gpus)| *gpus += if hour % 12 < 6 { 9.0 } else { 0.0 });
-        let demand = Demand { gpus: &gpus, measured: &measured, issue: 340 };
+        let demand = Demand { gpus: &gpus, measured: &measured, issue: 340, clock: &Clock::STEADY };
         let (long, recorded) = (Reach::over(HorizonHours::new(24).unwrap()), [5]);
         let rise = |reach: &Reach| {
             let mut experts = QuantileExperts::new(1, reach);
@@ -296,7 +299,11 @@ mod tests {
         let measured = vec![true; 220];
         let mut experts = QuantileExperts::new(2, &SHORT);
         let recorded = [1, 5];
-        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 200 }, &recorded, &SHORT);
+        experts.settle_rises(
+            &Demand { gpus: &gpus, measured: &measured, issue: 200, clock: &Clock::STEADY },
+            &recorded,
+            &SHORT,
+        );
         let steps = Between::each(&recorded);
         let rises: Vec<_> = steps.iter().map(|step| experts.rise_gpus(0, step)).collect();
         assert_eq!(rises, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -312,15 +319,19 @@ mod tests {
         let mut experts = QuantileExperts::new(1, &SHORT);
         let recorded = [0];
         let first = &Between::each(&recorded)[0];
-        experts.settle_rises(&Demand { gpus: &gpus, measured: &measured, issue: 20 }, &recorded, &SHORT);
+        experts.settle_rises(
+            &Demand { gpus: &gpus, measured: &measured, issue: 20, clock: &Clock::STEADY },
+            &recorded,
+            &SHORT,
+        );
         assert!(experts.rise_gpus(0, first).is_nan());
         measured[19] = false;
-        let demand = Demand { gpus: &gpus, measured: &measured, issue: 50 };
+        let demand = Demand { gpus: &gpus, measured: &measured, issue: 50, clock: &Clock::STEADY };
         experts.settle_rises(&demand, &recorded, &SHORT);
         assert_eq!((experts.rise_gpus(0, first), demand.latest_gpus()), (0.0, Some(5.0)));
         assert_eq!(Demand { issue: 20, ..demand }.latest_gpus(), Some(5.0), "as it was in the hour before");
         let silent: Vec<bool> = (0..70).map(|hour| hour < 12).collect();
-        let latest = |issue| Demand { gpus: &gpus, measured: &silent, issue }.latest_gpus();
+        let latest = |issue| Demand { gpus: &gpus, measured: &silent, issue, clock: &Clock::STEADY }.latest_gpus();
         assert_eq!([0, 12, 59, 60, 70].map(latest), [None, Some(5.0), Some(5.0), None, None]);
         assert!(experts.statements((0, Some(first)), [1.0, 2.0], None, [f64::NAN; 2])[2].is_nan());
     }

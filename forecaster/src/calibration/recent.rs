@@ -30,7 +30,11 @@ pub struct Recent {
 #[must_use]
 pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Recent {
     let until = panel.index_of(issue).unwrap_or(0).min(panel.hours());
-    let seen = hourly(panel, pool, until.saturating_sub(SEEN_HOURS)..until);
+    let by_the_clock = panel.clock().hours(0, until, SEEN_HOURS);
+    let seen = match by_the_clock {
+        Some(hours) => hourly(panel, pool, hours.into_iter()),
+        None => hourly(panel, pool, until.saturating_sub(SEEN_HOURS)..until),
+    };
     // Reports of an hour come one by one: without those to come the bound would rest on the other experts alone, and jump.
     let was_measured = |back: usize| latest_gpus(panel, pool, issue.plus_hours(-(back as i64))).is_some();
     let filled = || seen.last().copied().filter(|_| (1..LEFT_AFTER_HOURS).any(was_measured));
@@ -43,13 +47,14 @@ pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHo
 
 /// Demand of a pool in each hour of a range, in GPUs: its own peak where it has one, else the sum over its organizations. Gaps have the
 /// demand before them.
-pub fn hourly(panel: &Panel, pool: &PoolId, hours: std::ops::Range<usize>) -> Vec<f64> {
+pub fn hourly(panel: &Panel, pool: &PoolId, hours: impl ExactSizeIterator<Item = usize> + Clone) -> Vec<f64> {
     if let Some(peak) = panel.pool_peak_of(pool) {
         return hours.map(|hour| peak.demand_gpus()[hour].max(largest_of_one_gpus(panel, pool, hour))).collect();
     }
     let mut all = vec![0.0; hours.len()];
     for series in panel.series_of(pool) {
-        all.iter_mut().zip(&series.demand_gpus()[hours.clone()]).for_each(|(sum, gpus)| *sum += gpus);
+        let demand = series.demand_gpus();
+        all.iter_mut().zip(hours.clone()).for_each(|(sum, hour)| *sum += demand[hour]);
     }
     all
 }

@@ -2,7 +2,7 @@
 //! how far demand rises then; the same hours of usual weeks do.
 
 use super::recent::hourly;
-use datasets::{HourFeatures, Panel};
+use datasets::{Clock, HourFeatures, Panel};
 use vocab::{HorizonHours, HourStart, PoolId};
 
 /// Hours after the end of a day off within which what returns may not have been seen yet: its first morning.
@@ -22,7 +22,7 @@ const WEEK_HOURS: usize = 7 * DAY_HOURS;
 /// `issue` is read.
 pub fn returns(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Vec<Option<f64>> {
     let Some(now) = panel.index_of(issue).filter(|now| (1..=panel.hours()).contains(now)) else { return Vec::new() };
-    let days = Days(panel.features());
+    let days = Days(panel.features(), panel.clock());
     let before = (now.saturating_sub(UNSEEN_HOURS)..now).map(|hour| days.departs(hour)).max().unwrap_or(0);
     let hours = now..now + horizon.steps();
     let is_less_off = |hour: usize| days.departs(hour) < before;
@@ -44,8 +44,8 @@ pub fn returns(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonH
     of_hours.into_iter().map(|gpus| Some(gpus? * left)).collect()
 }
 
-/// The calendar of a panel, by hour.
-struct Days<'a>(&'a [HourFeatures]);
+/// The calendar of a panel, by hour, and its clock.
+struct Days<'a>(&'a [HourFeatures], &'a Clock);
 
 impl Days<'_> {
     fn departs(&self, hour: usize) -> i8 {
@@ -56,7 +56,7 @@ impl Days<'_> {
     fn last_usual(&self, hour: usize, now: usize) -> Option<usize> {
         let kind = self.departs(hour);
         let every = if kind < 0 { DAY_HOURS } else { WEEK_HOURS };
-        let mut earlier = (1..=WEEKS * WEEK_HOURS / every).map_while(|back| hour.checked_sub(back * every));
+        let mut earlier = (1..=WEEKS * WEEK_HOURS / every).map_while(|back| self.1.before(hour, back * every));
         let is_alike = |hour: usize| if kind < 0 { !self.0[hour].day_off } else { self.departs(hour) == kind };
         earlier.find(|hour| *hour < now && is_alike(*hour))
     }

@@ -46,7 +46,7 @@ impl Seasonal {
         let mut rises = Vec::with_capacity(AT_HAND_HOURS);
         for (slot, back) in all_back(reach.days).enumerate() {
             let hours = AT_HAND_HOURS.saturating_sub(back + horizon_hours);
-            let rise = |hour: usize| Some((demand.at(hour)? - demand.at(hour - back)?) as f32);
+            let rise = |hour: usize| Some((demand.at(hour)? - demand.at(demand.clock.before(hour, back)?)?) as f32);
             rises.clear();
             rises.extend((until.saturating_sub(hours).max(back)..until).filter_map(rise));
             if rises.len() >= LEAST_HOURS {
@@ -66,8 +66,9 @@ impl Seasonal {
     /// GPUs; NaN where it was not measured, or where no such expert is asked.
     pub fn earlier_gpus(&self, step: usize, demand: Option<&Demand<'_>>) -> [f64; EXPERTS] {
         let (Some(days), Some(demand)) = (self.days(), demand) else { return [f64::NAN; EXPERTS] };
-        let at =
-            |back: usize| (demand.issue + step).checked_sub(back).and_then(|hour| demand.at(hour)).unwrap_or(f64::NAN);
+        // An hour to come is never known, where the clock goes forward within the horizon.
+        let known = |back: usize| demand.clock.before(demand.issue + step, back).filter(|hour| *hour < demand.issue);
+        let at = |back: usize| known(back).and_then(|hour| demand.at(hour)).unwrap_or(f64::NAN);
         let yesterday = if step < days * DAY_HOURS { at((step / DAY_HOURS + 1) * DAY_HOURS) } else { f64::NAN };
         [yesterday, if step < WINDOW_HOURS { at(WINDOW_HOURS) } else { f64::NAN }]
     }
@@ -96,6 +97,7 @@ impl Seasonal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datasets::Clock;
     use vocab::HorizonHours;
 
     fn over(hours: u64) -> Reach {
@@ -113,7 +115,7 @@ mod tests {
         // Sixteen GPUs from two to five each night, which grow by one a day.
         let demand_of = |hour: usize| if (2..5).contains(&(hour % 24)) { 16.0 + (hour / 24) as f64 } else { 0.0 };
         let (gpus, measured): (Vec<f64>, _) = ((0..500).map(demand_of).collect(), vec![true; 500]);
-        let demand = Demand { gpus: &gpus, measured: &measured, issue: 480 };
+        let demand = Demand { gpus: &gpus, measured: &measured, issue: 480, clock: &Clock::STEADY };
         let reach = over(24);
         let known = Seasonal::before(480, &demand, 24, &reach);
         // Three hours of 24 rise by one above the day before: 0.95 knows them, 0.875 would not.
@@ -131,7 +133,7 @@ mod tests {
         let gpus: Vec<f64> = (0..600).map(|hour| f64::from(hour / 24)).collect();
         let mut measured = vec![true; 600];
         measured[480 + 3 - 24] = false;
-        let demand = Demand { gpus: &gpus, measured: &measured, issue: 480 };
+        let demand = Demand { gpus: &gpus, measured: &measured, issue: 480, clock: &Clock::STEADY };
         let known = Seasonal::before(480, &demand, 72, &over(72));
         let at = |step| stated(&known, 0, step, Some(&demand));
         // Demand rises by one GPU a day.
@@ -145,7 +147,8 @@ mod tests {
     fn nothing_is_known_before_a_day_of_rises_and_up_to_four_hours_nobody_is_asked() {
         let (gpus, measured) = (vec![5.0; 400], vec![true; 400]);
         let known = |until: usize, hours: u64| {
-            let demand = Demand { gpus: &gpus[..until], measured: &measured[..until], issue: until };
+            let demand =
+                Demand { gpus: &gpus[..until], measured: &measured[..until], issue: until, clock: &Clock::STEADY };
             stated(&Seasonal::before(until, &demand, hours as usize, &over(hours)), 0, 0, Some(&demand))
         };
         assert_eq!(known(47, 24), [None, None]);
@@ -162,7 +165,7 @@ mod tests {
             let issue = now - horizon;
             let gpus: Vec<f64> = (0..now).map(|hour| if hour < now - AT_HAND_HOURS { 1e6 } else { 5.0 }).collect();
             let measured = vec![true; now];
-            let demand = Demand { gpus: &gpus, measured: &measured, issue };
+            let demand = Demand { gpus: &gpus, measured: &measured, issue, clock: &Clock::STEADY };
             for until in [issue, now] {
                 let known = Seasonal::before(until, &demand, horizon, &over(hours));
                 assert!(known.numbers().iter().all(|rise| rise.is_nan() || *rise == 0.0), "{hours} h: {known:?}");

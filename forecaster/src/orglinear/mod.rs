@@ -104,7 +104,7 @@ impl OrgLinear {
     fn heads(&self, windows: &[Window<'_>], places: &[usize]) -> Result<(Tensor, Tensor), candle_core::Error> {
         let mut inputs = Vec::with_capacity(windows.len() * self.lookback_hours);
         for (window, place) in windows.iter().zip(places) {
-            self.scales[*place].scale_into(window.demand_gpus, &mut inputs);
+            self.scales[*place].scale_into(&window.demand_gpus, &mut inputs);
         }
         let inputs = Tensor::from_vec(inputs, (windows.len(), self.lookback_hours), &Device::Cpu)?;
         let targets: Vec<_> = windows.iter().map(|window| window.targets).collect();

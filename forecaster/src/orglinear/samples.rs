@@ -6,6 +6,7 @@ use crate::model::ModelSpec;
 use candle_core::{Device, Tensor};
 use datasets::window;
 use datasets::{HourFeatures, HourRange, Panel};
+use std::borrow::Cow;
 use vocab::{HorizonHours, HourStart};
 
 /// Where samples come from.
@@ -33,7 +34,7 @@ pub struct Batch<'a> {
     /// Calendar of each series.
     pub calendars: Vec<&'a [HourFeatures]>,
     /// Whether each hour of each window was measured.
-    pub measured: Vec<&'a [bool]>,
+    pub measured: Vec<Cow<'a, [bool]>>,
     /// `[windows, steps]`, scaled.
     pub targets: Tensor,
     /// 1 where the target counts, else 0; `[windows, steps]`.
@@ -65,7 +66,7 @@ impl<'a> Source<'a> {
                 let seen = window::at(self.panel, in_panel, issue, self.lookback_hours, self.horizon);
                 let came = window::outcome(self.panel, in_panel, issue, self.horizon);
                 if let (Ok(seen), Some(came)) = (seen, came) {
-                    self.scales[place].scale_into(seen.demand_gpus, &mut inputs);
+                    self.scales[place].scale_into(&seen.demand_gpus, &mut inputs);
                     self.scales[place].scale_into(came.demand_gpus, &mut targets);
                     counted.extend(came.demand_gpus.iter().zip(came.measured).map(|(gpus, measured)| {
                         let zero = *gpus == 0.0 && self.zero_targets == ZeroTargets::Masked;

@@ -127,7 +127,7 @@ impl Smoothed {
             state.seasonals.rotate_left(skipped.rem_euclid(SEASON_HOURS as i64) as usize);
         }
         let mut model = ETS::from_state(ModelState::ETS(state))?;
-        for (gpus, measured) in window.demand_gpus.iter().zip(window.measured).skip(hours - after) {
+        for (gpus, measured) in window.demand_gpus.iter().zip(window.measured.iter()).skip(hours - after) {
             let expected = if *measured { *gpus } else { model.predict(1)?.primary()[0] };
             model.update(&[expected])?;
         }

@@ -151,7 +151,7 @@ impl Network {
         let Parts { kind, lookback_hours, ref scales, ref weights, seed, .. } = self.parts;
         let mut inputs = Vec::with_capacity(windows.len() * lookback_hours);
         for (window, place) in windows.iter().zip(places) {
-            scales[*place].scale_into(window.demand_gpus, &mut inputs);
+            scales[*place].scale_into(&window.demand_gpus, &mut inputs);
         }
         let inputs = Tensor::from_vec(inputs, (windows.len(), lookback_hours), &Device::Cpu)?;
         let calendars: Vec<&[HourFeatures]> = windows.iter().map(|window| window.targets).collect();

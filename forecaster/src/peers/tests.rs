@@ -9,6 +9,7 @@ use crate::scores::{Scores, collect, score};
 use crate::trained::split;
 use datasets::window::{self, Window};
 use datasets::{Calendar, Panel, PanelBuilder};
+use std::borrow::Cow;
 use vocab::{ClusterName, DemandForecast, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
 /// Organizations that work from nine to five, each with another number of GPUs, and some noise.
@@ -139,7 +140,7 @@ fn drawn_paths_are_those_of_the_seed_the_series_and_the_hour_with_any_other_seri
     let windows = windows(&panel, panel.end());
     let together = deepar.predict(&windows).unwrap();
     for (window, forecast) in windows.iter().zip(&together) {
-        assert_alike(&deepar.predict(&[*window]).unwrap()[0], forecast);
+        assert_alike(&deepar.predict(std::slice::from_ref(window)).unwrap()[0], forecast);
     }
     assert_eq!(deepar.predict(&windows).unwrap(), together, "the same draws each time");
     let other = super::Parts { seed: 2, ..deepar.parts().clone() };
@@ -182,16 +183,16 @@ fn hours_that_no_window_shows_are_skipped_with_their_place_in_the_day() {
 fn an_hour_that_was_not_measured_counts_as_forecast() {
     let panel = office(504);
     let model = smoothing(&panel, 24);
-    let whole = windows(&panel, panel.end())[3];
+    let whole = &windows(&panel, panel.end())[3];
     let mut demand_gpus = whole.demand_gpus.to_vec();
     let mut measured = whole.measured.to_vec();
     let last = demand_gpus.len() - 1;
     (demand_gpus[last], measured[last]) = (5_000.0, false);
-    let gap = Window { demand_gpus: &demand_gpus, measured: &measured, ..whole };
-    let wild = Window { demand_gpus: &demand_gpus, ..whole };
-    let mean = |window| model.predict(&[window]).unwrap()[0].steps()[0].mean_gpus;
+    let gap = Window { demand_gpus: Cow::Borrowed(&demand_gpus), measured: Cow::Borrowed(&measured), ..whole.clone() };
+    let wild = Window { demand_gpus: Cow::Borrowed(&demand_gpus), ..whole.clone() };
+    let mean = |window: &Window<'_>| model.predict(std::slice::from_ref(window)).unwrap()[0].steps()[0].mean_gpus;
     // The office's level hardly moves, so even a wild hour moves it by little.
-    let (moved, ignored) = ((mean(wild) - mean(whole)).abs(), (mean(gap) - mean(whole)).abs());
+    let (moved, ignored) = ((mean(&wild) - mean(whole)).abs(), (mean(&gap) - mean(whole)).abs());
     assert!(moved > 0.1 && ignored < 0.05 * moved, "{moved} {ignored}");
 }
 

@@ -182,7 +182,7 @@ impl Features {
     /// size: trees can tell series apart by either.
     pub fn append(&self, window: &Window<'_>, scale_gpus: f64, place: usize, to: &mut Vec<f32>) {
         let start = to.len();
-        let look = Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus };
+        let look = Look { seen: &window.demand_gpus, last: window.last_gpus(), scale_gpus };
         look.of_window(to);
         // Steps a day apart read the same hours of the days before.
         let mut days = [None; DAY_HOURS];
@@ -203,7 +203,7 @@ impl Features {
     /// The features of a window that each of its targets has, for [`append_target`](Self::append_target).
     pub fn shared(window: &Window<'_>, scale_gpus: f64) -> Vec<f32> {
         let mut shared = Vec::with_capacity(OF_WINDOW);
-        Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus }.of_window(&mut shared);
+        Look { seen: &window.demand_gpus, last: window.last_gpus(), scale_gpus }.of_window(&mut shared);
         shared
     }
 
@@ -218,7 +218,7 @@ impl Features {
     ) {
         let start = to.len();
         to.extend_from_slice(shared);
-        let look = Look { seen: window.demand_gpus, last: window.last_gpus(), scale_gpus };
+        let look = Look { seen: &window.demand_gpus, last: window.last_gpus(), scale_gpus };
         self.of_target(&look, window, (step, self.of_days(&look, step % DAY_HOURS)), to);
         to.push(place as f32);
         self.leave_out(&mut to[start..]);
