@@ -294,6 +294,8 @@ pub fn announce(address: SocketAddr, config: &Config, json: bool) {
     if config.mode == Mode::Observe {
         say("mode observe: the cluster is watched and nothing is written to it");
     } else {
-        say(format_args!("mode {}: limits of {}", config.mode, config.limited()));
+        let limited = config.limited().promised();
+        let limited: Vec<String> = limited.iter().map(|(hours, name)| format!("{name}={}", hours.get())).collect();
+        say(format_args!("mode {}: limits of {}", config.mode, limited.join(",")));
     }
 }

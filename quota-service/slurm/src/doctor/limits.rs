@@ -1,8 +1,9 @@
 //! Limits: whether those that carry the quota are there, and whether others defeat them.
 
-use super::{Check, Facts};
+use super::{Check, Facts, Qos};
 use crate::config::{Config, Mode, Nesting};
-use crate::limits::ALL_GPUS;
+use crate::limits::{ALL_GPUS, Tres};
+use std::collections::BTreeSet;
 
 /// Checks of what is published.
 pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
@@ -16,6 +17,8 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
         return checks;
     }
     checks.extend(typed(config, facts));
+    checks.extend(left(config, facts));
+    checks.extend(at_will(config, facts));
     match config.nesting {
         Nesting::Qos => checks.extend(partitions(config, facts).into_iter().chain(clusters(config, facts))),
         Nesting::Accounts => checks.extend(chain(config, facts)),
@@ -33,6 +36,50 @@ fn typed(config: &Config, facts: &Facts) -> Option<Check> {
     let found = "a spot job that names no GPU type runs on any type, past the limit of that type; the limit of all GPUs alone holds it";
     let fix = "set mode = \"publish+hook\" and JobSubmitPlugins=lua with job_submit.lua, which asks for a type; or make a partition for each type";
     Some(Check::warn("untyped jobs", found, fix))
+}
+
+/// The last limit of a QOS that is no spot QOS any more holds its jobs, which count as HP. Limits of all GPUs and of types are as Headroom
+/// writes them; people mostly limit one of them.
+fn left(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let of_partitions: BTreeSet<&String> = facts.partition_qos.values().collect();
+    let is_other = |name: &String| !config.spot_qos.0.contains_key(name) && !of_partitions.contains(name);
+    let is_ours = |limits: &Tres| limits.contains_key(ALL_GPUS) && limits.len() > 1;
+    let warn = |(name, one): (&String, &Qos)| {
+        let limits: Vec<String> = one.limits.iter().map(|(tres, most)| format!("{tres}={most}")).collect();
+        let found = format!(
+            "it limits GPUs ({}) and is not in spot_qos: one that was keeps its last limit, which holds its jobs though they count as HP",
+            limits.join(",")
+        );
+        let fix = format!(
+            "sacctmgr modify qos {name} set GrpTRES=gres/gpu=-1 (and each gres/gpu:TYPE), unless the limit is your own"
+        );
+        Check::warn(format!("qos {name}"), found, fix)
+    };
+    qos.iter().filter(|(name, one)| is_other(name) && is_ours(&one.limits)).map(warn).collect()
+}
+
+/// No limit is written of a QOS without promises, and what its jobs hold is not idle.
+fn at_will(config: &Config, facts: &Facts) -> Vec<Check> {
+    let Ok(qos) = &facts.qos else { return Vec::new() };
+    let promised = config.spot_qos.promised();
+    let gives_way = |name: &String| {
+        let of =
+            |(_, other): &(vocab::HorizonHours, &str)| qos.get(*other).is_some_and(|one| one.preempts.contains(name));
+        promised.iter().all(of)
+    };
+    let is_free = |name: &&String| qos.get(*name).is_some_and(|one| one.limits.is_empty()) && !gives_way(name);
+    let names = config.spot_qos.0.iter().filter(|(_, hours)| hours.is_none()).map(|(name, _)| name);
+    let warn = |name: &String| {
+        let others: Vec<&str> = promised.iter().map(|(_, other)| *other).collect();
+        let found = "it promises nothing, so that no limit of it is written: its jobs may take every idle GPU, and those with a promise wait";
+        let fix = format!(
+            "sacctmgr modify qos {} set preempt+={name}, or a limit of your own: sacctmgr modify qos {name} set GrpTRES=gres/gpu=N",
+            others.join(",")
+        );
+        Check::warn(format!("qos {name}"), found, fix)
+    };
+    names.filter(is_free).filter(|_| !promised.is_empty()).map(warn).collect()
 }
 
 /// The first limit that is found wins: one of a partition's QOS hides ours.
@@ -53,7 +100,7 @@ fn partitions(config: &Config, facts: &Facts) -> Vec<Check> {
 
 /// QOS and their limits are of slurmdbd, and so of all its clusters.
 fn clusters(config: &Config, facts: &Facts) -> Vec<Check> {
-    let shares = |(cluster, names): (&String, &std::collections::BTreeSet<String>)| {
+    let shares = |(cluster, names): (&String, &BTreeSet<String>)| {
         let shared: Vec<&str> =
             names.iter().filter(|name| config.spot_qos.0.contains_key(*name)).map(String::as_str).collect();
         (!shared.is_empty()).then(|| {

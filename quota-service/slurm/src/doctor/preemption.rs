@@ -50,13 +50,13 @@ fn evicting(config: &Config, facts: &Facts) -> Vec<Check> {
     let evictable: BTreeSet<&String> = qos.values().flat_map(|one| &one.preempts).collect();
     let mut checks = Vec::new();
     for name in config.spot_qos.0.keys().filter(|name| qos.contains_key(*name) && !evictable.contains(name)) {
-        let all: Vec<&str> = config.spot_qos.0.keys().map(String::as_str).collect();
-        let fix = format!("sacctmgr modify qos normal set preempt={} (the QOS of HP jobs)", all.join(","));
+        let fix = format!("sacctmgr modify qos normal set preempt+={name} (the QOS of HP jobs)");
         checks.push(Check::warn(format!("qos {name}"), "no QOS may evict its jobs: HP jobs wait for them", fix));
     }
     for name in config.spot_qos.0.keys() {
         let others = qos.get(name).map(|one| &one.preempts).into_iter().flatten();
-        if let Some(other) = others.into_iter().find(|other| config.spot_qos.0.contains_key(*other)) {
+        let is_promised = |other: &&String| config.spot_qos.0.get(*other).is_some_and(Option::is_some);
+        if let Some(other) = others.into_iter().find(is_promised) {
             let found = format!("its jobs evict those of {other}: promises are broken for no HP job");
             checks.push(Check::warn(
                 format!("qos {name}"),

@@ -3,6 +3,7 @@
 use super::{Check, Facts};
 use crate::config::{Config, Nesting};
 use crate::limits::ALL_GPUS;
+use std::collections::BTreeSet;
 
 /// The newest release whose JSON was known when this was built.
 const NEWEST: (u32, u32) = (26, 5);
@@ -28,7 +29,19 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
     if config.mode.publishes() {
         checks.push(enforced(facts));
     }
+    checks.extend(forgotten(config, facts));
     checks
+}
+
+/// A job that slurmctld forgets between two looks takes the notice of its eviction with it.
+fn forgotten(config: &Config, facts: &Facts) -> Option<Check> {
+    let age_s: u64 = facts.config.get("MinJobAge").split(' ').next()?.parse().ok()?;
+    let found = format!(
+        "slurmctld forgets a job {age_s} s after its end, and it is asked each {} s: evictions with notice may count as kept",
+        config.look_s
+    );
+    let fix = "set MinJobAge=300 in slurm.conf and restart slurmctld, or a shorter look_s";
+    (age_s <= 2 * config.look_s).then(|| Check::warn("ended jobs", found, fix))
 }
 
 fn release(facts: &Facts) -> Check {
@@ -42,11 +55,25 @@ fn release(facts: &Facts) -> Check {
     Check::ok("slurm", found)
 }
 
+/// slurmdbd knows what any cluster of it has ever tracked, slurmctld what it tracks now.
 fn tracked(facts: &Facts) -> Check {
-    if facts.tracked.contains(ALL_GPUS) {
-        return Check::ok("tracked GPUs", facts.tracked.iter().cloned().collect::<Vec<_>>().join(", "));
-    }
+    let now: BTreeSet<&str> =
+        facts.config.get("AccountingStorageTRES").split(',').filter(|tres| tres.starts_with(ALL_GPUS)).collect();
+    let known: BTreeSet<&str> = facts.tracked.iter().map(String::as_str).collect();
+    let is_listed = !facts.config.get("AccountingStorageTRES").is_empty();
+    let tracked = if is_listed { &known & &now } else { known.clone() };
     let fix = "set AccountingStorageTRES=gres/gpu,gres/gpu:TYPE,… in slurm.conf and restart slurmctld";
+    if tracked.contains(ALL_GPUS) {
+        let missing: Vec<&str> = known.difference(&tracked).copied().collect();
+        if tracked.len() == 1 && !missing.is_empty() {
+            let found = format!(
+                "gres/gpu alone, and not {}: jobs and nodes have no types, and no limit of a type can be set",
+                missing.join(", ")
+            );
+            return Check::fail("tracked GPUs", found, fix);
+        }
+        return Check::ok("tracked GPUs", tracked.into_iter().collect::<Vec<_>>().join(", "));
+    }
     let found = "the accounting does not track gres/gpu: records have no GPUs, and no limit of them can be set";
     Check::fail("tracked GPUs", found, fix)
 }
@@ -66,7 +93,10 @@ fn rights(config: &Config, facts: &Facts) -> Option<Check> {
         return Some(Check::ok("rights", format!("{user} is {}", if is_owner { "Slurm's own user" } else { level })));
     }
     let found = format!("{user} is {level}: nesting {} needs {needed}", config.nesting);
-    Some(Check::fail("rights", found, format!("sacctmgr add user {user} account=root adminlevel={needed}")))
+    let fix = format!(
+        "sacctmgr add user {user} account=root, then sacctmgr modify user {user} set adminlevel={needed} (adding a user that is known changes no level)"
+    );
+    Some(Check::fail("rights", found, fix))
 }
 
 fn enforced(facts: &Facts) -> Check {

@@ -80,7 +80,7 @@ fn a_release_that_is_newer_than_this_program_is_found() {
 fn missing_rights_are_found_with_the_command_that_gives_them() {
     one(
         |_, facts| facts.admin_level = "None".to_owned(),
-        &["Fail rights", "headroom is None", "adminlevel=Administrator"],
+        &["Fail rights", "headroom is None", "sacctmgr modify user headroom set adminlevel=Administrator"],
     );
     one(|_, facts| facts.admin_level = "Operator".to_owned(), &["Fail rights", "nesting qos needs Administrator"]);
     let accounts = |config: &mut Config, facts: &mut Facts| {
@@ -118,7 +118,7 @@ fn preemption_that_evicts_nobody_or_gives_nothing_back_is_found() {
     );
     one(
         |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("spot1h,spot4h", "spot1h"))),
-        &["Warn qos spot4h", "set preempt=spot1h,spot4h"],
+        &["Warn qos spot4h", "set preempt+=spot4h"],
     );
     one(
         |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("spot4h|4||", "spot4h|4|spot1h|"))),
@@ -178,6 +178,62 @@ fn names_that_slurm_does_not_know_are_found() {
         facts.accounts.remove("spot-4h");
     };
     one(unknown, &["Fail account spot-4h", "sacctmgr add account spot-4h"]);
+}
+
+#[test]
+fn a_qos_that_is_no_spot_qos_any_more_is_found_by_the_limits_that_headroom_wrote() {
+    let with = |line: &'static str| {
+        move |_: &mut Config, facts: &mut Facts| facts.qos = Ok(facts::qos(&format!("{QOS}{line}\n")))
+    };
+    one(
+        with("old|0||00:00:00|gres/gpu=12,gres/gpu:a100=12"),
+        &["Warn qos old: it limits GPUs (gres/gpu=12,gres/gpu:a100=12)", "set GrpTRES=gres/gpu=-1"],
+    );
+    assert_eq!(found(with("own|0||00:00:00|gres/gpu=9")), [""; 0], "people limit all GPUs alone");
+}
+
+#[test]
+fn jobs_without_promise_that_nothing_holds_back_are_found() {
+    let free = |normal: &'static str, free: &'static str| {
+        move |config: &mut Config, facts: &mut Facts| {
+            config.spot_qos = "spot1h=1,spot4h=4,free=0".parse().unwrap();
+            facts.qos = Ok(facts::qos(&format!("{}{free}\n", QOS.replace("normal|100|spot1h,spot4h|", normal))));
+        }
+    };
+    let normal = "normal|100|spot1h,spot4h,free|";
+    one(
+        free(normal, "free|0||00:00:00|"),
+        &["Warn qos free: it promises nothing", "modify qos spot1h,spot4h set preempt+=free"],
+    );
+    assert_eq!(found(free(normal, "free|0||00:00:00|gres/gpu=8")), [""; 0], "a limit of their own");
+    let gives_way = |config: &mut Config, facts: &mut Facts| {
+        free(normal, "free|0||00:00:00|")(config, facts);
+        let qos = facts.qos.as_mut().unwrap();
+        for name in ["spot1h", "spot4h"] {
+            qos.get_mut(name).unwrap().preempts.insert("free".to_owned());
+        }
+    };
+    assert_eq!(found(gives_way), [""; 0], "jobs with a promise evict them");
+}
+
+#[test]
+fn a_slurmctld_that_tracks_no_types_or_forgets_jobs_between_two_looks_is_found() {
+    one(
+        |_, facts| set(facts, "AccountingStorageTRES", "cpu,mem,gres/gpu"),
+        &[
+            "Fail tracked GPUs: gres/gpu alone, and not gres/gpu:a100, gres/gpu:h100",
+            "AccountingStorageTRES=gres/gpu,gres/gpu:TYPE",
+        ],
+    );
+    assert_eq!(
+        found(|_, facts| set(facts, "AccountingStorageTRES", "cpu,gres/gpu,gres/gpu:a100,gres/gpu:h100")),
+        [""; 0]
+    );
+    one(
+        |_, facts| set(facts, "MinJobAge", "4 sec"),
+        &["Warn ended jobs: slurmctld forgets a job 4 s after its end", "MinJobAge=300"],
+    );
+    assert_eq!(found(|_, facts| set(facts, "MinJobAge", "300 sec")), [""; 0]);
 }
 
 #[test]
