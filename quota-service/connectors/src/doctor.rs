@@ -2,6 +2,7 @@
 
 use crate::client::{Headroom, HeadroomError};
 use crate::clock;
+use crate::report::encoded;
 use crate::values::HeadroomUrl;
 use axum::http::Method;
 use command_line::{Check, ago};
@@ -55,8 +56,23 @@ pub async fn headroom(
     checks.extend(may_report(&client).await);
     let date = date.as_deref().and_then(http_date);
     checks.extend(date.map(|date| skew("clock of headroom", date, now)));
-    checks.extend(pools(asker, &list, here, now));
+    match out_of_scope(&client, &asker, &list, here).await {
+        Some(check) => checks.push(check),
+        None => checks.extend(pools(asker, &list, here, now)),
+    }
     (checks, Some(list))
+}
+
+/// Whether pools of this cluster are missing in the list since the token is of others.
+async fn out_of_scope(client: &Headroom, asker: &Asker<'_>, list: &PoolList, here: Option<&Gpus>) -> Option<Check> {
+    let cluster = asker.cluster?.as_str();
+    if list.pools.iter().any(|pool| pool.cluster == cluster) {
+        return None;
+    }
+    let model = here.and_then(|here| here.keys().next()).map_or("any", GpuModel::as_str);
+    let path = format!("/v1/quota?cluster={}&gpu_model={}&hours=1", encoded(cluster), encoded(model));
+    let refused = client.get_dated::<Value>(&path).await.err().filter(|fault| fault.status() == Some(403))?;
+    Some(Check::fail(TOKEN, &refused, fix_of(&refused)))
 }
 
 /// Whether Headroom takes reports by this token: it looks at the role before the body, and nothing is stored of this one.
@@ -218,5 +234,39 @@ mod tests {
         let at = |age_s: i64| quota(&pool, computed.plus_s(age_s));
         assert_eq!([599, 600, 2_400].map(|age_s| at(age_s).status), [Status::Ok, Status::Warn, Status::Fail]);
         assert!(at(7_200).found.starts_with("conservative, computed 2 h ago"), "{}", at(7_200).found);
+    }
+
+    /// A service without pools for this token, whose quota is refused with a status.
+    async fn of_a_service(quota: u16) -> Vec<String> {
+        use axum::http::StatusCode;
+        use axum::routing::{get, post};
+        let refused = |status: u16| {
+            let problem =
+                json!({"type": "about:blank", "title": "refused", "status": status, "detail": "earth:A100 is refused"});
+            (StatusCode::from_u16(status).unwrap(), axum::Json(problem))
+        };
+        let router = axum::Router::new()
+            .route("/v1/pools", get(|| async { axum::Json(json!({"pools": []})) }))
+            .route("/v1/outcomes", post(move || async move { refused(400) }))
+            .route("/v1/quota", get(move || async move { refused(quota) }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url: HeadroomUrl = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let settings = crate::client::ServiceSettings { url: &url, token_file: None, ca_file: None, agent: "t" };
+        let cluster = ClusterName::parse("earth").unwrap();
+        let asker = Asker { program: "t", cluster: Some(&cluster), url: &url, model_setting: "gpu_model" };
+        let (checks, _) = headroom(asker, Headroom::new(settings), None).await;
+        let bad = checks.into_iter().filter(|check| check.status == Status::Fail);
+        bad.map(|check| format!("{}: {} → {}", check.name, check.found, check.fix.unwrap_or_default())).collect()
+    }
+
+    #[tokio::test]
+    async fn a_token_of_other_clusters_is_the_cause_and_not_an_unknown_cluster() {
+        let found = of_a_service(403).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("token of headroom: ") && found[0].contains("in its scope"), "{found:?}");
+        let found = of_a_service(404).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("cluster earth: Headroom knows no pool of it"), "{found:?}");
     }
 }
