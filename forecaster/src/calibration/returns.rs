@@ -29,7 +29,7 @@ pub fn returns(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonH
     if !hours.clone().any(is_less_off) {
         return Vec::new();
     }
-    let demand = |hour: usize| hourly(panel, pool, hour..hour + 1).first().copied();
+    let demand = |hour: usize| hourly(panel, pool, std::iter::once(hour)).first().copied();
     let (mut peak, mut of_hours) = (None::<f64>, Vec::with_capacity(horizon.steps()));
     for hour in hours {
         let last = if is_less_off(hour) { days.last_usual(hour, now).and_then(demand) } else { None };

@@ -203,8 +203,9 @@ impl fmt::Display for Reason {
             ),
             Self::RateNotSupported { hours, rate, supported_ppm } => write!(
                 f,
-                "{rate} is asked for, and what was measured so far shows a rate of {:.3} at most for promises of {hours}: the \
-                 bound does not go below that of the peak until {} hours were measured; set a smaller guarantee_rate, or wait",
+                "{rate} is asked for, and what was measured beside forecasts so far shows a rate of {:.3} at most for promises of \
+                 {hours}: the bound does not go below that of the peak until {} such hours were measured (history that the model has \
+                 learned from shows nothing); set a smaller guarantee_rate, or wait",
                 f64::from(*supported_ppm) / 1e6,
                 hours_that_show(*hours, *rate)
             ),

@@ -54,6 +54,7 @@ fn add(operation: &mut Operation, status: &str, description: &str) {
 #[cfg(test)]
 mod tests {
     use crate::http::openapi;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_document_has_the_answers_to_bodies_writes_and_overload() {
@@ -133,5 +134,16 @@ mod tests {
                 assert!(is_capitals || !has_capitals, "{place}: {word} is the name of a variant");
             }
         }
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_schema() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let text = document.to_string();
+        let named: BTreeSet<&str> =
+            text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let known = document["components"]["schemas"].as_object().unwrap();
+        let missing: Vec<&&str> = named.iter().filter(|name| !known.contains_key(**name)).collect();
+        assert!(missing.is_empty() && named.len() > 100, "{missing:?}");
     }
 }

@@ -21,6 +21,7 @@ pub struct ReadyQuery {
     /// The requests that it has to be ready for: `all` (the default), or `reads` alone. Quotas are answered while the database is
     /// away, so a load balancer asks for `reads`.
     #[serde(rename = "for", default)]
+    #[param(inline)]
     of: ReadyFor,
 }
 

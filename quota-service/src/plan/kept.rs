@@ -3,6 +3,7 @@
 use super::cluster::PoolQuota;
 use forecaster::risk::LAMBDA_MOST;
 use placement::{Quota, Reason};
+use vocab::GuaranteeRate;
 use wire::KeptExplanation;
 
 /// How the bound of the peak was moved to keep the promise.
@@ -31,9 +32,13 @@ pub fn kept_explanation(pool: &PoolQuota, place: usize) -> Option<KeptExplanatio
 
 /// Where what was measured cannot tell p.
 pub fn not_supported(pool: &PoolQuota, quota: &Quota) -> Option<Reason> {
+    not_supported_at(pool, quota, pool.settings.pool.guarantee_rate)
+}
+
+/// The same at another p.
+pub fn not_supported_at(pool: &PoolQuota, quota: &Quota, rate: GuaranteeRate) -> Option<Reason> {
     let (settings, hours) = (&pool.settings.pool, quota.hours);
     let place = settings.offered_hours.iter().position(|offered| *offered == hours)?;
     let supported_ppm = (pool.supported.get(place)? * 1e6).round() as u32;
-    let rate = settings.guarantee_rate;
     (supported_ppm < rate.ppm()).then_some(Reason::RateNotSupported { hours, rate, supported_ppm })
 }

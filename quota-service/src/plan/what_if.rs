@@ -2,6 +2,7 @@
 
 use super::cluster::{BoundsOf, PoolQuota};
 use super::explain::reason;
+use super::kept::not_supported_at;
 use super::overrides::asked;
 use forecaster::bound::BoundError;
 use placement::overrides::overridden;
@@ -46,8 +47,8 @@ pub fn what_if(pool: &PoolQuota, hours: HorizonHours, changes: &Changes) -> Resu
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
         hours: hours.get(),
-        now: side(now, pool.settings.pool.guarantee_rate),
-        then: side(then, rate),
+        now: side(pool, now, pool.settings.pool.guarantee_rate),
+        then: side(pool, then, rate),
         steps: changed(pool, now, then, rate),
     }))
 }
@@ -70,7 +71,8 @@ fn at_rate(pool: &PoolQuota, before: &[Bound], rate: GuaranteeRate) -> Result<Ve
     Ok(moved_bounds(before, &from, &to))
 }
 
-fn side(quota: &Quota, rate: GuaranteeRate) -> WhatIfSide {
+fn side(pool: &PoolQuota, quota: &Quota, rate: GuaranteeRate) -> WhatIfSide {
+    let reasons = quota.reasons.iter().cloned().chain(not_supported_at(pool, quota, rate));
     WhatIfSide {
         quota_gpus: quota.quota.as_gpus(),
         available_gpus: quota.available.as_gpus(),
@@ -81,7 +83,7 @@ fn side(quota: &Quota, rate: GuaranteeRate) -> WhatIfSide {
         used_gpus: quota.used.as_gpus(),
         eta: quota.eta.as_f64(),
         guarantee_rate: rate.as_f64(),
-        reasons: quota.reasons.iter().map(reason).collect(),
+        reasons: reasons.map(|one| reason(&one)).collect(),
     }
 }
 

@@ -212,7 +212,7 @@ pub struct TaskExplanation {
     pub policy: String,
     /// C, the capacity.
     pub capacity_gpus: f64,
-    /// GPUs without a task.
+    /// GPUs that a task could have now: those without one, and those that elastic tasks have on loan and give back.
     pub idle_gpus: f64,
     /// The promises of the pool, by guarantee hours.
     pub promises: Vec<PromiseBody>,

@@ -193,7 +193,7 @@ async fn a_rate_beyond_the_measurements_has_its_reason(database: TestDatabase) {
     let detail = reason.unwrap_or_else(|| panic!("{bold}"))["detail"].as_str().unwrap();
     // 10,000 promises of 4 h that follow one another.
     assert!(
-        detail.starts_with("0.9999 is asked for") && detail.contains("until 40000 hours were measured"),
+        detail.starts_with("0.9999 is asked for") && detail.contains("until 40000 such hours were measured"),
         "{detail}"
     );
     assert!(number(&bold["demand_bound_gpus"]) > number(&usual["demand_bound_gpus"]));

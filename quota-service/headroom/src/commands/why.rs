@@ -27,7 +27,8 @@ pub async fn run(client: &Client, config: &Config, flags: &WhyFlags, json: bool)
     say(show::task(&explained.task));
     say(format_args!("{}: {}", explained.reason.code, explained.reason.detail));
     let (capacity, idle) = (gpus(explained.capacity_gpus), gpus(explained.idle_gpus));
-    say(format_args!("policy {}; {idle} of {} idle", explained.policy, vocab::gpus(capacity).verb("is", "are")));
+    let all = vocab::gpus(capacity).verb("is", "are");
+    say(format_args!("policy {}; {idle} of {all} idle, or on loan to elastic tasks", explained.policy));
     for promise in &explained.promises {
         let (promised, quota) = (gpus(promise.promised_gpus), gpus(promise.quota_gpus));
         say(format_args!("  {} h: {promised} of {} promised", promise.hours, vocab::gpus(quota).verb("is", "are")));

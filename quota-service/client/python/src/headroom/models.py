@@ -2828,7 +2828,8 @@ class TaskExplanation:
     """C, the capacity."""
 
     idle_gpus: float
-    """GPUs without a task."""
+    """GPUs that a task could have now: those without one, and those that elastic tasks have on loan and give
+    back."""
 
     policy: str
     """The policy of the pool."""
