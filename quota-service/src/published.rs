@@ -3,6 +3,7 @@
 mod following;
 mod hold;
 
+pub use following::TasksNow;
 pub use hold::Hold;
 
 use crate::engine::{Limits, TaskCounts};

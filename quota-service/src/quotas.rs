@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::drift::Drifts;
 use crate::engine::{Limits, TaskCounts};
 use crate::promises::kept::KeptByPool;
-use crate::published::{Hold, Published, PublishedPool};
+use crate::published::{Hold, Published, PublishedPool, TasksNow};
 use arc_swap::ArcSwap;
 use placement::Limit;
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,11 +188,11 @@ impl Quotas {
 
     /// Brings the answers of a pool that is placed here to what its tasks hold: what may still be admitted falls with what was
     /// admitted. A raise waits for the next renewal, and so do the quotas. `counts` are those of a pool that has begun since the last one.
-    pub fn follow_tasks(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) {
-        let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
+    pub fn follow_tasks(&self, now: &TasksNow, counts: &dyn Fn() -> TaskCounts) {
+        let (cluster, gpu_model) = (now.state.pool.cluster.as_str(), now.state.pool.gpu_model.as_str());
         let (basis, mut has_changed) = (self.basis(), false);
         self.published.rcu(|published| {
-            let followed = published.pool(cluster, gpu_model).and_then(|pool| pool.following(state, promised, counts));
+            let followed = published.pool(cluster, gpu_model).and_then(|pool| pool.following(now, counts));
             has_changed = followed.is_some();
             // One that is known to be placed here only now may have to be held back.
             let shown = followed.map(|pool| self.held_back(&basis, &pool).unwrap_or(pool));

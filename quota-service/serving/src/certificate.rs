@@ -1,16 +1,31 @@
-//! End of a certificate: the only field that is read here. rustls checks the certificate.
+//! Validity of certificates: the only field that is read here. rustls checks the certificate.
 
+use std::ops::RangeInclusive;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 const UTC_TIME: u8 = 0x17;
 const EXPLICIT_VERSION: u8 = 0xa0;
 
-/// The end of the first certificate of a PEM file, which is that of the service, as RFC 3339. `None` where it cannot be read.
+/// The time within which all certificates of a PEM file are valid, that of the service and those behind it, as RFC 3339: clients refuse a chain
+/// of which one is not. `None` where one cannot be read, or there is none.
 #[must_use]
-pub fn valid_until(pem: &[u8]) -> Option<String> {
-    let first = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
-    let (tag, text) = not_after(&first)?;
+pub fn valid(pem: &[u8]) -> Option<RangeInclusive<String>> {
+    let mut all: Option<(String, String)> = None;
+    for one in CertificateDer::pem_slice_iter(pem) {
+        let der = one.ok()?;
+        let [from, until] = validity(&der)?.map(|(tag, text)| in_words(tag, text));
+        let (from, until) = (from?, until?);
+        // Times of one form are in the order of their letters.
+        all = Some(match all {
+            Some((first, last)) => (first.max(from), last.min(until)),
+            None => (from, until),
+        });
+    }
+    all.map(|(from, until)| from..=until)
+}
+
+fn in_words(tag: u8, text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     // Two digits of the year mean 1950 to 2049 (RFC 5280).
     let text = match (tag, text.get(..2)) {
@@ -24,8 +39,8 @@ pub fn valid_until(pem: &[u8]) -> Option<String> {
     Some(format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 
-/// The second time of the validity, which follows version, serial number, signature and issuer (RFC 5280 §4.1).
-fn not_after(der: &[u8]) -> Option<(u8, &[u8])> {
+/// The two times of the validity, which follows version, serial number, signature and issuer (RFC 5280 §4.1).
+fn validity(der: &[u8]) -> Option<[(u8, &[u8]); 2]> {
     let (_, certificate, _) = element(der)?;
     let (_, mut fields, _) = element(certificate)?;
     let (tag, _, after) = element(fields)?;
@@ -36,9 +51,9 @@ fn not_after(der: &[u8]) -> Option<(u8, &[u8])> {
         fields = element(fields)?.2;
     }
     let (_, validity, _) = element(fields)?;
-    let (_, _, rest) = element(validity)?;
-    let (tag, text, _) = element(rest)?;
-    Some((tag, text))
+    let (first, from, rest) = element(validity)?;
+    let (second, until, _) = element(rest)?;
+    Some([(first, from), (second, until)])
 }
 
 /// The tag of the first element, what it holds, and what follows it.
@@ -63,10 +78,23 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_or_no_certificate_has_no_end() {
-        assert_eq!(valid_until(b"-----BEGIN CERTIFICATE-----\nMAMCAQA=\n-----END CERTIFICATE-----\n"), None);
-        assert_eq!(valid_until(b"nothing"), None);
+        assert_eq!(valid(b"-----BEGIN CERTIFICATE-----\nMAMCAQA=\n-----END CERTIFICATE-----\n"), None);
+        assert_eq!(valid(b"nothing"), None);
         assert_eq!(element(&[0x30, 0x82, 0x01]), None);
         assert_eq!(element(&[0x30, 0x05, 0x01]), None);
+    }
+
+    #[test]
+    fn a_chain_is_valid_while_all_of_it_is() {
+        let pem = |from: i32, until: i32| {
+            let mut one = rcgen::CertificateParams::new(vec![]).unwrap();
+            (one.not_before, one.not_after) = (rcgen::date_time_ymd(from, 1, 1), rcgen::date_time_ymd(until, 1, 1));
+            one.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+        };
+        let (from, until) = valid(&[pem(2020, 2060), pem(2024, 2041)].concat().into_bytes()).unwrap().into_inner();
+        assert_eq!((from.as_str(), until.as_str()), ("2024-01-01T00:00:00Z", "2041-01-01T00:00:00Z"));
+        let (from, until) = valid(pem(1990, 2060).as_bytes()).unwrap().into_inner();
+        assert_eq!((from.as_str(), until.as_str()), ("1990-01-01T00:00:00Z", "2060-01-01T00:00:00Z"));
     }
 
     #[test]

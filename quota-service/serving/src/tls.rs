@@ -8,6 +8,7 @@ use crate::certificate;
 use crate::standing::Standing;
 use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -42,8 +43,8 @@ pub struct Files {
 struct Made {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
-    /// End of the certificate, RFC 3339; `None` where it cannot be read.
-    until: Option<String>,
+    /// When the certificate and those behind it are valid, RFC 3339; `None` where it cannot be read.
+    valid: Option<RangeInclusive<String>>,
 }
 
 /// The valid certificates.
@@ -163,8 +164,8 @@ impl Bytes {
         let verifier = SameOrSigned { own: chain[0].clone(), signed };
         let client = client_config(provider, Arc::new(verifier)).map_err(wrong)?;
         let client = client.with_client_auth_cert(chain, key).map_err(wrong)?;
-        let until = certificate::valid_until(&self.certificate);
-        Ok(Made { server: Arc::new(server), client: Arc::new(client), until })
+        let valid = certificate::valid(&self.certificate);
+        Ok(Made { server: Arc::new(server), client: Arc::new(client), valid })
     }
 }
 
@@ -209,7 +210,7 @@ pub fn is_of_certificate(fault: &std::io::Error) -> bool {
 pub async fn watch(tls: Arc<Tls>, mut reload: watch::Receiver<u64>, ends: impl Fn(i64)) {
     let (standing, mut ending) = (Standing::new(), ending::Ending::default());
     loop {
-        if let Some(end_s) = ending.note(tls.made.load().until.as_deref()) {
+        if let Some(end_s) = ending.note(tls.made.load().valid.as_ref()) {
             ends(end_s);
         }
         tokio::select! {

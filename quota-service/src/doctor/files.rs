@@ -22,17 +22,27 @@ fn tls(config: &Config, now: UnixSeconds) -> Option<Check> {
         Ok(Some(_)) => {}
     }
     let file = &config.tls_certificate_file.to_string();
-    let until = std::fs::read(file).ok().and_then(|pem| certificate::valid_until(&pem));
-    let until = until.and_then(|until| command_line::instant(&until).ok());
-    Some(until.map_or_else(
+    let valid = std::fs::read(file).ok().and_then(|pem| certificate::valid(&pem));
+    let valid = valid.and_then(|valid| {
+        let (from, until) = valid.into_inner();
+        Some((command_line::instant(&from).ok()?, command_line::instant(&until).ok()?))
+    });
+    Some(valid.map_or_else(
         || Check::warn("tls", format!("{file}: cannot read its expiry"), fix),
-        |until| expiry(file, until, now),
+        |valid| expiry(file, valid, now),
     ))
 }
 
-fn expiry(file: &str, until: UnixSeconds, now: UnixSeconds) -> Check {
+fn expiry(file: &str, (from, until): (UnixSeconds, UnixSeconds), now: UnixSeconds) -> Check {
     let left_s = until.since_s(now);
-    let fix = format!("renew {file}: a running service reads it again");
+    let fix = format!("renew {file}, with the certificates behind the first: a running service reads it again");
+    if now < from && left_s > 0 {
+        return Check::fail(
+            "tls",
+            format!("{file} is not valid before {from}"),
+            "set another certificate, or correct the clock",
+        );
+    }
     match left_s {
         ..=0 => Check::fail("tls", format!("{file} has expired at {until}"), fix),
         1..CERTIFICATE_WARN_S => Check::warn("tls", format!("{file} expires in {}, at {until}", span(left_s)), fix),
@@ -88,7 +98,10 @@ mod tests {
 
     #[test]
     fn a_certificate_is_warned_of_for_a_month_before_it_expires() {
-        let status = |left_s| expiry("x.pem", UnixSeconds::new(1_000_000 + left_s), UnixSeconds::new(1_000_000)).status;
+        let status = |left_s| {
+            expiry("x.pem", (UnixSeconds::new(0), UnixSeconds::new(1_000_000 + left_s)), UnixSeconds::new(1_000_000))
+                .status
+        };
         assert_eq!([-1, 0].map(status), [Status::Fail; 2]);
         assert_eq!([1, CERTIFICATE_WARN_S - 1].map(status), [Status::Warn; 2]);
         assert_eq!(status(CERTIFICATE_WARN_S), Status::Ok);

@@ -39,19 +39,42 @@ pub async fn check(config: &Config) -> Check {
 }
 
 async fn taken(config: &Config, address: SocketAddr) -> Check {
-    let tls = config.tls().ok().flatten();
-    let asked = tokio::time::timeout(ANSWERS_WITHIN, version(address, tls.as_ref())).await;
-    match asked.unwrap_or_else(|_| Err("no answer".to_owned().into())) {
+    let by = || holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
+    // A service that runs goes on with the certificate that it has read.
+    let Ok(tls) = config.tls() else {
+        let found = format!("{address} is taken by {}, which cannot be asked before the certificate can be read", by());
+        return Check::warn(
+            "listen",
+            found,
+            "correct the files of the check tls first; a service that runs goes on, and one that starts does not",
+        );
+    };
+    let asked = async |tls: Option<&Tls>| {
+        let asked = tokio::time::timeout(ANSWERS_WITHIN, version(address, tls)).await;
+        asked.unwrap_or_else(|_| Err("no answer".to_owned().into()))
+    };
+    if tls.is_some()
+        && let Ok(version) = asked(None).await
+    {
+        let found =
+            format!("{address}: Headroom {version} answers there over HTTP, and tls_certificate_file asks for HTTPS");
+        return Check::warn(
+            "listen",
+            found,
+            "restart it, so that it has these settings, or run doctor with those that it has",
+        );
+    }
+    match asked(tls.as_ref()).await {
         Ok(version) => Check::ok("listen", format!("{address}: Headroom {version} answers there")),
         Err(NoAnswer { why, is_of_certificate: true }) => {
-            let by = holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
+            let by = by();
             let found =
                 format!("{address} is taken by {by}, which shows a certificate that is not trusted here: {why}");
             let fix = format!("if it is a Headroom service, {TRUST}; if not, end it, or set listen to another port");
             Check::warn("listen", found, fix)
         }
         Err(NoAnswer { why, .. }) => {
-            let by = holder::of(address.port()).unwrap_or_else(|| "another program".to_owned());
+            let by = by();
             let fix = format!("end it, or set listen to another port; ss -ltnp 'sport = :{}'", address.port());
             Check::fail("listen", format!("{address} is taken by {by}, which is not a Headroom service: {why}"), fix)
         }

@@ -2,6 +2,7 @@
 
 use super::tally::{self, Queued};
 use super::watched::{Downtime, Measured, watched_until};
+use crate::published::TasksNow;
 use crate::reservations;
 use crate::settings::{self, PlacementSettings};
 use accounts::Accounts;
@@ -11,7 +12,7 @@ use placement::{Limit, Policy};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use store::{JournalEntry, PlacedPool, PoolPlacement, PoolSnapshot, Store, StoreError, StoredJournal};
-use vocab::{HourStart, PlacedBy, PoolId, PoolState, ReservedWindow, UnixSeconds};
+use vocab::{HourStart, PlacedBy, PoolId, ReservedWindow, UnixSeconds};
 use wire::{AccountsRecord, FactRecord, SnapshotRecord};
 
 /// Entries that stay behind a snapshot: events that a client or the webhook may still ask for.
@@ -263,10 +264,10 @@ impl State {
         self.placed_by.as_ref().map(|placement| placement.placed_by)
     }
 
-    /// The GPUs that the tasks of the pool hold, and how many tasks are promised; `None` where Headroom does not place them.
-    pub fn shown(&mut self) -> Option<(PoolState, u64)> {
+    /// The tasks of the pool; `None` where Headroom does not place them.
+    pub fn shown(&mut self) -> Option<TasksNow> {
         let is_here = self.side() == Some(PlacedBy::Headroom);
-        is_here.then(|| (self.pool.state(self.placed.pool.clone()), self.pool.fleet().promised_tasks()))
+        is_here.then(|| TasksNow::of(&mut self.pool, self.placed.pool.clone()))
     }
 
     /// The hours whose demand is usage: those from the first whole one on in which Headroom places, downtime left out. What an

@@ -232,8 +232,8 @@ impl Writer {
                 metrics::outcome(outcome);
             }
         }
-        if let Some((shown, promised)) = state.shown() {
-            self.shared.quotas.follow_tasks(&shown, promised, &|| views::counts(&state.pool));
+        if let Some(shown) = state.shown() {
+            self.shared.quotas.follow_tasks(&shown, &|| views::counts(&state.pool));
         }
         state.end_downtime(store.as_ref()).await?;
         // Until the hours of a downtime are behind, a fault must not make watched ones of them.

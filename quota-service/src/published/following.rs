@@ -3,8 +3,36 @@
 use super::{Answer, Glance, Hold, PublishedPool};
 use crate::engine::TaskCounts;
 use crate::plan::{self, Held};
-use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolState};
+use placement::Limit;
+use placement::pool::Pool;
+use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, PoolState};
 use wire::{QuotaAnswer, ReasonBody};
+
+/// The tasks of a pool that Headroom places, as they are now.
+pub struct TasksNow {
+    /// GPUs that they hold.
+    pub state: PoolState,
+    /// Promised tasks.
+    pub promised: u64,
+    /// The limits that were set, by the quotas of their time.
+    set: Vec<Limit>,
+    /// The same as they count now: HP demand that has come since takes from them.
+    left: Vec<Limit>,
+}
+
+impl TasksNow {
+    #[must_use]
+    pub fn of(pool: &mut Pool, id: PoolId) -> Self {
+        let (set, left) = (pool.limits().to_vec(), pool.limits_now());
+        Self { state: pool.state(id), promised: pool.fleet().promised_tasks(), set, left }
+    }
+
+    /// The part of the quota of these hours that is left for promises; none where other quotas are served than those of the limits.
+    fn left(&self, served: &[Limit], hours: HorizonHours) -> Option<MilliGpus> {
+        let quota = |limits: &[Limit]| limits.iter().find(|limit| limit.hours == hours).map(|limit| limit.quota);
+        quota(&self.left).filter(|_| quota(served) == quota(&self.set))
+    }
+}
 
 /// Why less may be admitted than the quota has room for.
 const CODE: &str = "tasks_since_renewal";
@@ -13,12 +41,16 @@ impl PublishedPool {
     /// The same quotas, with what the tasks that are placed here hold of them, in `promised` tasks; `None` where that is what they
     /// say. What may still be admitted never rises.
     #[must_use]
-    pub fn following(&self, state: &PoolState, promised: u64, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
+    pub fn following(&self, now: &TasksNow, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
+        let (state, promised, served) = (&now.state, now.promised, self.limits().unwrap_or_default());
         let mut least = state.idle;
         let mut held_now = |answer: &Answer| {
             let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.held };
             let spot = state.spot(hours);
             least = least.min(answer.held.available).min(plan::amount(answer.fresh.quota_gpus).left_after(spot));
+            if let Some(left) = now.left(&served, hours) {
+                least = least.min(left.left_after(spot));
+            }
             Held { spot, available: least }
         };
         let held: Vec<Held> = self.answers.iter().map(&mut held_now).collect();
@@ -63,6 +95,20 @@ mod tests {
     use super::*;
     use crate::published::tests::{published, reported};
 
+    fn tasks(state: PoolState, promised: u64) -> TasksNow {
+        TasksNow { state, promised, set: Vec::new(), left: Vec::new() }
+    }
+
+    #[test]
+    fn limits_count_where_they_are_of_the_quotas_that_are_served() {
+        let limit = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
+        let now = TasksNow { set: limit(30), left: limit(14), ..tasks(reported(90, &[]), 0) };
+        assert_eq!(now.left(&limit(30), HorizonHours::ONE), Some(MilliGpus::from_gpus(14)));
+        assert_eq!(now.left(&limit(40), HorizonHours::ONE), None, "a renewal that the pool does not know yet");
+        assert_eq!(now.left(&[], HorizonHours::ONE), None);
+        assert_eq!(now.left(&limit(30), HorizonHours::new(4).unwrap()), None);
+    }
+
     #[test]
     fn available_gpus_fall_with_admitted_tasks_and_the_quota_stays() {
         let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
@@ -71,13 +117,14 @@ mod tests {
             answers.map(|(quota, held)| (quota, held.spot.as_gpus(), held.available.as_gpus())).collect()
         };
         let (one, four) = (HorizonHours::ONE, HorizonHours::new(4).unwrap());
-        let pool = pool.following(&reported(90, &[(four, 10)]), 1, &TaskCounts::default).unwrap();
+        let pool = pool.following(&tasks(reported(90, &[(four, 10)]), 1), &TaskCounts::default).unwrap();
         assert_eq!(
             (pool.glance.tasks.map(|tasks| tasks.promised), &of(&pool)[..]),
             (Some(1), &[(60.0, 10.0, 50.0), (40.0, 10.0, 30.0)][..])
         );
-        let following =
-            |pool: &PublishedPool, state: PoolState, promised| pool.following(&state, promised, &|| unreachable!());
+        let following = |pool: &PublishedPool, state: PoolState, promised| {
+            pool.following(&tasks(state, promised), &|| unreachable!())
+        };
         assert!(following(&pool, reported(90, &[(four, 10)]), 1).is_none(), "that is what was answered");
         let admitted = following(&pool, reported(60, &[(one, 5), (four, 35)]), 4).unwrap();
         assert_eq!(of(&admitted), [(60.0, 40.0, 20.0), (40.0, 35.0, 5.0)]);
@@ -92,7 +139,7 @@ mod tests {
         let four = HorizonHours::new(4).unwrap();
         let pool = published(&[(4, 40.0, 10.0)]);
         let after = |pool: &PublishedPool, idle, spot| {
-            pool.following(&reported(idle, &[(four, spot)]), 1, &TaskCounts::default).unwrap()
+            pool.following(&tasks(reported(idle, &[(four, spot)]), 1), &TaskCounts::default).unwrap()
         };
         let reasons = |pool: &PublishedPool| -> Vec<String> {
             pool.answers[0].fresh.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.detail)).collect()

@@ -1,13 +1,13 @@
 //! Tasks that another service places, by their journal: the answers of a service that follows fall with them as those of the leader do.
 
 use crate::engine::{TaskCounts, counts, read_on, rebuild};
-use crate::published::PublishedPool;
+use crate::published::{PublishedPool, TasksNow};
 use crate::quotas::Quotas;
 use crate::settings;
 use placement::pool::Pool;
 use std::collections::BTreeMap;
 use store::{PlacedPool, Store, StoreError, StoredJournal};
-use vocab::{PlacedBy, PoolId, PoolState};
+use vocab::{PlacedBy, PoolId};
 
 /// The pools that other services place, as they were read last.
 #[derive(Default)]
@@ -19,7 +19,7 @@ struct Followed {
     /// Of the settings by which the pool was read.
     version: Option<i64>,
     pool: Pool,
-    state: PoolState,
+    tasks: TasksNow,
 }
 
 impl Followed {
@@ -50,12 +50,8 @@ impl Followed {
             let (policy, rules) = (settings.placement.policy(), settings.placement.rules());
             rebuild(&StoredJournal { placed, snapshot, entries }, policy, rules)?.pool
         };
-        let state = pool.state(id);
-        Ok(Some(Self { seq, version: settings.version, pool, state }))
-    }
-
-    fn promised(&self) -> u64 {
-        self.pool.fleet().promised_tasks()
+        let tasks = TasksNow::of(&mut pool, id);
+        Ok(Some(Self { seq, version: settings.version, pool, tasks }))
     }
 
     fn counts(&self) -> TaskCounts {
@@ -67,7 +63,7 @@ impl FollowedPools {
     /// Answers that are read from the database, with what the tasks have taken since.
     pub(super) fn followed(&self, pool: PublishedPool) -> PublishedPool {
         let known = self.0.get(&pool.id);
-        known.and_then(|known| pool.following(&known.state, known.promised(), &|| known.counts())).unwrap_or(pool)
+        known.and_then(|known| pool.following(&known.tasks, &|| known.counts())).unwrap_or(pool)
     }
 
     /// Reads what is new of the journals, and brings the published answers to it. A database that does not answer has nothing new.
@@ -90,7 +86,7 @@ impl FollowedPools {
                 }
             }
             if let Some(known) = self.0.get(&id) {
-                quotas.follow_tasks(&known.state, known.promised(), &|| known.counts());
+                quotas.follow_tasks(&known.tasks, &|| known.counts());
             }
         }
     }

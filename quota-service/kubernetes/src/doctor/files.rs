@@ -69,10 +69,21 @@ fn extender(config: &Config, now: UnixSeconds) -> Vec<Check> {
 
 fn expiry(path: &Path, now: UnixSeconds) -> Check {
     let file = path.display();
-    let until = std::fs::read(path).ok().and_then(|pem| certificate::valid_until(&pem));
-    let Some(until) = until.and_then(|until| command_line::instant(&until).ok()) else {
+    let valid = std::fs::read(path).ok().and_then(|pem| certificate::valid(&pem));
+    let [from, until] = valid.map_or([None, None], |valid| {
+        let (from, until) = valid.into_inner();
+        [from, until].map(|at| command_line::instant(&at).ok())
+    });
+    let (Some(from), Some(until)) = (from, until) else {
         return Check::warn(NAME, format!("{file}: its expiry cannot be read"), FIX);
     };
+    if now < from && now < until {
+        return Check::fail(
+            NAME,
+            format!("{file} is not valid before {from}"),
+            "set another certificate, or correct the clock",
+        );
+    }
     let left_s = until.since_s(now);
     let fix = format!("renew {file}: a running program reads it again by itself");
     match left_s {

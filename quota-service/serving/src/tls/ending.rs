@@ -1,5 +1,6 @@
 //! Logs that the certificate of a service ends soon, and that it has ended: rustls shows it still, and only clients refuse it.
 
+use std::ops::RangeInclusive;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Time for people to renew a certificate, in seconds: a week.
@@ -10,6 +11,8 @@ const SOON_S: i64 = 7 * 86_400;
 enum Stage {
     #[default]
     Far,
+    /// It has not begun.
+    Early,
     Soon,
     Over,
 }
@@ -21,34 +24,37 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Checks the end of the certificate, RFC 3339, and answers it in seconds since 1970; nothing is known of a certificate without one.
-    pub fn note(&mut self, until: Option<&str>) -> Option<i64> {
-        let until_s = until.and_then(|until| command_line::instant(until).ok())?.get();
+    /// Checks when the certificate and those behind it are valid, RFC 3339, and answers the end in seconds since 1970; nothing is known of a
+    /// certificate without one.
+    pub fn note(&mut self, valid: Option<&RangeInclusive<String>>) -> Option<i64> {
+        let (from, until) = (valid?.start(), valid?.end());
+        let seconds = |at: &String| Some(command_line::instant(at).ok()?.get());
+        let (from_s, until_s) = (seconds(from)?, seconds(until)?);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        if let Some(stage) = self.moved(until_s, i64::try_from(since.as_secs()).unwrap_or(i64::MAX)) {
-            match stage {
-                Stage::Far => {}
-                Stage::Soon => {
-                    tracing::warn!(
-                        until,
-                        "the certificate ends within a week: renew its file, which is read again by itself"
-                    );
-                }
-                Stage::Over => {
-                    tracing::error!(
-                        until,
-                        "the certificate has expired, and clients refuse it: renew its file, which is read again by itself"
-                    );
-                }
-            }
+        let now_s = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        match self.moved(from_s..=until_s, now_s) {
+            None | Some(Stage::Far) => {}
+            Some(Stage::Early) => tracing::error!(
+                from,
+                "the certificate, or one behind it, is not valid yet, and clients refuse it: set another one, or correct the clock"
+            ),
+            Some(Stage::Soon) => tracing::warn!(
+                until,
+                "the certificate, or one behind it, ends within a week: renew its file, which is read again by itself"
+            ),
+            Some(Stage::Over) => tracing::error!(
+                until,
+                "the certificate, or one behind it, has expired, and clients refuse it: renew its file, which is read again by itself"
+            ),
         }
         Some(until_s)
     }
 
     /// The stage at a time, where it is another one than before.
-    fn moved(&mut self, until_s: i64, now_s: i64) -> Option<Stage> {
-        let stage = match until_s.saturating_sub(now_s) {
+    fn moved(&mut self, valid: RangeInclusive<i64>, now_s: i64) -> Option<Stage> {
+        let stage = match valid.end().saturating_sub(now_s) {
             ..=0 => Stage::Over,
+            _ if now_s < *valid.start() => Stage::Early,
             1..SOON_S => Stage::Soon,
             _ => Stage::Far,
         };
@@ -64,11 +70,16 @@ mod tests {
     fn each_stage_of_a_certificate_is_logged_once_and_again_after_a_renewal() {
         let mut ending = Ending::default();
         let until_s = 100 * 86_400;
-        let of = |ending: &mut Ending, day: i64| ending.moved(until_s, day * 86_400);
+        let of = |ending: &mut Ending, day: i64| ending.moved(0..=until_s, day * 86_400);
         assert_eq!([90, 93].map(|day| of(&mut ending, day)), [None, None], "a week and more");
-        assert_eq!(ending.moved(until_s, 93 * 86_400 + 1), Some(Stage::Soon));
+        assert_eq!(ending.moved(0..=until_s, 93 * 86_400 + 1), Some(Stage::Soon));
         assert_eq!([95, 100, 101].map(|day| of(&mut ending, day)), [None, Some(Stage::Over), None]);
-        assert_eq!(ending.moved(200 * 86_400, 101 * 86_400), Some(Stage::Far), "renewed");
-        assert_eq!(ending.moved(200 * 86_400, 195 * 86_400), Some(Stage::Soon));
+        assert_eq!(ending.moved(0..=200 * 86_400, 101 * 86_400), Some(Stage::Far), "renewed");
+        assert_eq!(ending.moved(0..=200 * 86_400, 195 * 86_400), Some(Stage::Soon));
+        let next = 196 * 86_400..=400 * 86_400;
+        assert_eq!(
+            [195, 196].map(|day| ending.moved(next.clone(), day * 86_400)),
+            [Some(Stage::Early), Some(Stage::Far)]
+        );
     }
 }
