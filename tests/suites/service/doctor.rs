@@ -265,6 +265,19 @@ async fn a_port_that_another_program_has_is_refused_with_its_name() {
     let found = doctor(&database.url, &["--as-of", "latest", "--listen", &address]);
     found.expect("listen", "fail", &format!("(process {})", std::process::id()), "set listen to another port");
     drop(stranger);
+    // A service without HTTPS beside settings that have it.
+    let service = Listening::start(&["--database", &database.url, "--as-of", "latest"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let key = KeyPair::generate().unwrap();
+    std::fs::write(path("own.pem"), CertificateParams::new(vec![]).unwrap().self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(path("own.key"), key.serialize_pem()).unwrap();
+    let lines = format!("tls_certificate_file = {:?}\ntls_key_file = {:?}", path("own.pem"), path("own.key"));
+    std::fs::write(path("tls.toml"), format!("[quota-service]\n{lines}\n")).unwrap();
+    let found =
+        doctor(&database.url, &["--as-of", "latest", "--listen", &service.address, "--config", &path("tls.toml")]);
+    found.expect("listen", "warn", "answers there over HTTP", "restart it");
+    assert_eq!(service.stop().code, 0);
     doctor(&database.url, &["--as-of", "latest", "--listen", &address]).expect("listen", "ok", "is free", "");
 }
 
@@ -298,5 +311,8 @@ fn settings_that_are_refused_and_files_that_are_missing_are_named() {
     found.expect("webhook", "fail", "/missing", "webhook_secret_file");
     found.expect("disk of fallback_file", "fail", "/missing", "mkdir -p /missing");
     with(&tls("new.pem")).expect("tls", "fail", "new.pem", "tls_certificate_file");
+    let runs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let found = doctor(&url, &["--config", &config, "--listen", &runs.local_addr().unwrap().to_string()]);
+    found.expect("listen", "warn", "cannot be asked before the certificate can be read", "a service that runs goes on");
     assert!(!folder.path().join("headroom.db").exists(), "it was made");
 }
