@@ -17,10 +17,13 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
         return checks;
     }
     checks.extend(typed(config, facts));
-    checks.extend(left(config, facts));
     checks.extend(at_will(config, facts));
     match config.nesting {
-        Nesting::Qos => checks.extend(partitions(config, facts).into_iter().chain(clusters(config, facts))),
+        Nesting::Qos => {
+            checks.extend(
+                partitions(config, facts).into_iter().chain(clusters(config, facts)).chain(left(config, facts)),
+            );
+        }
         Nesting::Accounts => checks.extend(chain(config, facts)),
     }
     checks
