@@ -4,7 +4,7 @@ use super::conformal::{Centre, Conformal, ConformalHours, ENOUGH_RESIDUALS};
 use super::experts::{self, EXPERTS, Evidence, LEARNED_RATES, RateLosses, RateMixtures, untaught, weighed};
 use super::linear::Linear;
 use super::long::{Memory, SHORT_HOURS};
-use super::recent::{Recent, recent};
+use super::recent::{Recent, for_experts};
 use super::residual::{WINDOW_HOURS, rank, slot};
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::Panel;
@@ -262,7 +262,7 @@ impl PoolState {
         let hours = |number: usize| HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
         let peaks: Option<Vec<f64>> =
             (0..self.steps()).map(|number| actual_peak_gpus(panel, &self.id, issue, hours(number))).collect();
-        let recent = recent(panel, &self.id, issue, horizon);
+        let recent = for_experts(panel, &self.id, issue, horizon);
         let each = |evidence: &Evidence<'_>, guess: &Guess| LEARNED_RATES.map(|p| evidence.statements(guess, p));
         let guesses = guesses(raw, horizon);
         let statements = self.of_experts(&guesses, (ranked, all), (issue, without), (&recent, None), each);

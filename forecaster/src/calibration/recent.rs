@@ -29,6 +29,11 @@ pub struct Recent {
 /// Demand of a pool before `issue`, for peaks over 1, 2, … hours. Nothing at or after `issue` is read.
 #[must_use]
 pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Recent {
+    Recent { returns_gpus: returns(panel, pool, issue, horizon), ..for_experts(panel, pool, issue, horizon) }
+}
+
+/// The same as far as experts read it, without what returns.
+pub fn for_experts(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Recent {
     let until = panel.index_of(issue).unwrap_or(0).min(panel.hours());
     let by_the_clock = panel.clock().hours(0, until, SEEN_HOURS);
     let seen = match by_the_clock {
@@ -41,7 +46,7 @@ pub fn recent(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHo
     Recent {
         latest_gpus: latest_gpus(panel, pool, issue).or_else(filled),
         inputs: inputs(&seen, horizon),
-        returns_gpus: returns(panel, pool, issue, horizon),
+        returns_gpus: Vec::new(),
     }
 }
 

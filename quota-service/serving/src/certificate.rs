@@ -7,24 +7,22 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 const UTC_TIME: u8 = 0x17;
 const EXPLICIT_VERSION: u8 = 0xa0;
 
-/// The time within which all certificates of a PEM file are valid, that of the service and those behind it, as RFC 3339: clients refuse a chain
-/// of which one is not. `None` where one cannot be read, or there is none.
+/// The time within which all certificates of a PEM file are valid, that of the service and those behind it, in seconds since 1970: clients refuse a chain of which
+/// one is not. `None` where one cannot be read, or there is none.
 #[must_use]
-pub fn valid(pem: &[u8]) -> Option<RangeInclusive<String>> {
-    let mut all: Option<(String, String)> = None;
+pub fn valid(pem: &[u8]) -> Option<RangeInclusive<i64>> {
+    let mut all: Option<RangeInclusive<i64>> = None;
     for one in CertificateDer::pem_slice_iter(pem) {
         let der = one.ok()?;
-        let [from, until] = validity(&der)?.map(|(tag, text)| in_words(tag, text));
+        let [from, until] =
+            validity(&der)?.map(|(tag, text)| Some(command_line::instant(&in_words(tag, text)?).ok()?.get()));
         let (from, until) = (from?, until?);
-        // Times of one form are in the order of their letters.
-        all = Some(match all {
-            Some((first, last)) => (first.max(from), last.min(until)),
-            None => (from, until),
-        });
+        all = Some(all.map_or(from..=until, |all| from.max(*all.start())..=until.min(*all.end())));
     }
-    all.map(|(from, until)| from..=until)
+    all
 }
 
+/// As RFC 3339.
 fn in_words(tag: u8, text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     // Two digits of the year mean 1950 to 2049 (RFC 5280).
@@ -91,10 +89,11 @@ mod tests {
             (one.not_before, one.not_after) = (rcgen::date_time_ymd(from, 1, 1), rcgen::date_time_ymd(until, 1, 1));
             one.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
         };
-        let (from, until) = valid(&[pem(2020, 2060), pem(2024, 2041)].concat().into_bytes()).unwrap().into_inner();
-        assert_eq!((from.as_str(), until.as_str()), ("2024-01-01T00:00:00Z", "2041-01-01T00:00:00Z"));
-        let (from, until) = valid(pem(1990, 2060).as_bytes()).unwrap().into_inner();
-        assert_eq!((from.as_str(), until.as_str()), ("1990-01-01T00:00:00Z", "2060-01-01T00:00:00Z"));
+        let of = |pem: &str| valid(pem.as_bytes()).unwrap().into_inner();
+        let at = |text: &str| command_line::instant(text).unwrap().get();
+        let chain = pem(2020, 2060) + &pem(2024, 2041);
+        assert_eq!(of(&chain), (at("2024-01-01T00:00:00Z"), at("2041-01-01T00:00:00Z")));
+        assert_eq!(of(&pem(1990, 2060)), (at("1990-01-01T00:00:00Z"), at("2060-01-01T00:00:00Z")));
     }
 
     #[test]

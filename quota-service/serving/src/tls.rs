@@ -43,8 +43,8 @@ pub struct Files {
 struct Made {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
-    /// When the certificate and those behind it are valid, RFC 3339; `None` where it cannot be read.
-    valid: Option<RangeInclusive<String>>,
+    /// When the certificate and those behind it are valid, in seconds since 1970; `None` where it cannot be read.
+    valid: Option<RangeInclusive<i64>>,
 }
 
 /// The valid certificates.

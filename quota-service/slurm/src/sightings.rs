@@ -14,7 +14,7 @@ const KNOWN_S: i64 = vocab::SECONDS_PER_DAY + vocab::SECONDS_PER_HOUR;
 const MOST: usize = 100_000;
 /// A look shows how a run ended where it was asked for so long after the second of the end, in seconds: the end may be later in that
 /// second, and the clocks of the machines differ a little.
-pub const LATER_S: i64 = 2;
+const LATER_S: i64 = 2;
 
 /// The run of a record of the accounting; none of a wait.
 #[must_use]

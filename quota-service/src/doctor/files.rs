@@ -23,13 +23,9 @@ fn tls(config: &Config, now: UnixSeconds) -> Option<Check> {
     }
     let file = &config.tls_certificate_file.to_string();
     let valid = std::fs::read(file).ok().and_then(|pem| certificate::valid(&pem));
-    let valid = valid.and_then(|valid| {
-        let (from, until) = valid.into_inner();
-        Some((command_line::instant(&from).ok()?, command_line::instant(&until).ok()?))
-    });
     Some(valid.map_or_else(
         || Check::warn("tls", format!("{file}: cannot read its expiry"), fix),
-        |valid| expiry(file, valid, now),
+        |valid| expiry(file, (UnixSeconds::new(*valid.start()), UnixSeconds::new(*valid.end())), now),
     ))
 }
 

@@ -53,17 +53,6 @@ async fn taken(config: &Config, address: SocketAddr) -> Check {
         let asked = tokio::time::timeout(ANSWERS_WITHIN, version(address, tls)).await;
         asked.unwrap_or_else(|_| Err("no answer".to_owned().into()))
     };
-    if tls.is_some()
-        && let Ok(version) = asked(None).await
-    {
-        let found =
-            format!("{address}: Headroom {version} answers there over HTTP, and tls_certificate_file asks for HTTPS");
-        return Check::warn(
-            "listen",
-            found,
-            "restart it, so that it has these settings, or run doctor with those that it has",
-        );
-    }
     match asked(tls.as_ref()).await {
         Ok(version) => Check::ok("listen", format!("{address}: Headroom {version} answers there")),
         Err(NoAnswer { why, is_of_certificate: true }) => {
@@ -74,6 +63,15 @@ async fn taken(config: &Config, address: SocketAddr) -> Check {
             Check::warn("listen", found, fix)
         }
         Err(NoAnswer { why, .. }) => {
+            if tls.is_some()
+                && let Ok(version) = asked(None).await
+            {
+                let found = format!(
+                    "{address}: Headroom {version} answers there over HTTP, and tls_certificate_file asks for HTTPS"
+                );
+                let fix = "restart it, so that it has these settings, or run doctor with those that it has";
+                return Check::warn("listen", found, fix);
+            }
             let by = by();
             let fix = format!("end it, or set listen to another port; ss -ltnp 'sport = :{}'", address.port());
             Check::fail("listen", format!("{address} is taken by {by}, which is not a Headroom service: {why}"), fix)

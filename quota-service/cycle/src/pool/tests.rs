@@ -165,7 +165,7 @@ fn demand_that_is_known_from_moment_to_moment_has_its_say_after_a_day_and_no_bou
 }
 
 #[test]
-fn what_returns_where_a_day_off_ends_is_kept_beside_all_that_demand_and_promises_did_before() {
+fn no_bound_is_below_the_demand_that_returns_where_a_day_off_ends() {
     for promise in [Promise::Peak, Promise::Kept] {
         let mut pool = World::new(promise, 80);
         let before = (0..3 * DAY).map(|renewal| pool.renew(renewal, &[])).last().unwrap();

@@ -70,11 +70,8 @@ fn extender(config: &Config, now: UnixSeconds) -> Vec<Check> {
 fn expiry(path: &Path, now: UnixSeconds) -> Check {
     let file = path.display();
     let valid = std::fs::read(path).ok().and_then(|pem| certificate::valid(&pem));
-    let [from, until] = valid.map_or([None, None], |valid| {
-        let (from, until) = valid.into_inner();
-        [from, until].map(|at| command_line::instant(&at).ok())
-    });
-    let (Some(from), Some(until)) = (from, until) else {
+    let Some((from, until)) = valid.map(|valid| (UnixSeconds::new(*valid.start()), UnixSeconds::new(*valid.end())))
+    else {
         return Check::warn(NAME, format!("{file}: its expiry cannot be read"), FIX);
     };
     if now < from && now < until {

@@ -24,26 +24,24 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Checks when the certificate and those behind it are valid, RFC 3339, and answers the end in seconds since 1970; nothing is known of a
-    /// certificate without one.
-    pub fn note(&mut self, valid: Option<&RangeInclusive<String>>) -> Option<i64> {
-        let (from, until) = (valid?.start(), valid?.end());
-        let seconds = |at: &String| Some(command_line::instant(at).ok()?.get());
-        let (from_s, until_s) = (seconds(from)?, seconds(until)?);
+    /// Checks when the certificate and those behind it are valid, and answers the end, all in seconds since 1970; nothing is known of a certificate
+    /// without one.
+    pub fn note(&mut self, valid: Option<&RangeInclusive<i64>>) -> Option<i64> {
+        let (from_s, until_s) = (*valid?.start(), *valid?.end());
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
         match self.moved(from_s..=until_s, now_s) {
             None | Some(Stage::Far) => {}
             Some(Stage::Early) => tracing::error!(
-                from,
+                begins_in_s = from_s.saturating_sub(now_s),
                 "the certificate, or one behind it, is not valid yet, and clients refuse it: set another one, or correct the clock"
             ),
             Some(Stage::Soon) => tracing::warn!(
-                until,
+                ends_in_s = until_s.saturating_sub(now_s),
                 "the certificate, or one behind it, ends within a week: renew its file, which is read again by itself"
             ),
             Some(Stage::Over) => tracing::error!(
-                until,
+                ends_in_s = until_s.saturating_sub(now_s),
                 "the certificate, or one behind it, has expired, and clients refuse it: renew its file, which is read again by itself"
             ),
         }

@@ -8,7 +8,7 @@ on_both_databases![
     a_task_that_does_not_fit_waits_with_its_reason_and_starts_when_there_is_room,
     the_same_task_again_is_answered_as_it_is_and_another_under_its_name_refused,
     spot_is_admitted_within_the_quota_and_refused_beyond_it,
-    what_hp_takes_between_renewals_is_not_available_to_spot,
+    hp_demand_between_renewals_lowers_the_available_gpus,
     the_first_task_meets_the_quota_after_reads_of_the_pool,
     a_task_is_taken_back_wherever_it_is,
     bad_bodies_are_refused_by_their_fields,
@@ -85,7 +85,7 @@ async fn spot_is_admitted_within_the_quota_and_refused_beyond_it(database: TestD
     assert_eq!(task(&service, "beyond").await["status"], "running");
 }
 
-async fn what_hp_takes_between_renewals_is_not_available_to_spot(database: TestDatabase) {
+async fn hp_demand_between_renewals_lowers_the_available_gpus(database: TestDatabase) {
     let service = placing(&database, 60).await;
     let _ = submit(&service, &spot("will", 1.0, 1, None)).await;
     let available = |answer: &Value| answer["available_gpus"].as_f64().unwrap();
