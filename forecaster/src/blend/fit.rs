@@ -1,9 +1,9 @@
 //! Fitting the parts of a blend.
 
-use super::{Blend, Parts, Recipe};
+use super::{Blend, Parts, Recipe, share};
 use crate::fit::FitError;
 use crate::network::{Lesson, Network};
-use crate::rows::{FeatureGroup, Features, Learned, OUTPUTS, Samples, Source, StepGroups, learned};
+use crate::rows::{FeatureGroup, Features, Learned, Samples, Source, StepGroups, learned};
 use crate::side_by_side::side_by_side;
 use crate::trees::{Forests, Growth};
 use datasets::HourRange;
@@ -126,7 +126,10 @@ impl Blend {
             Recipe::Trees => None,
             _ => Some(ground.network(&learn, Some(&validate), &[])?),
         };
-        let network_share = [0.5; OUTPUTS];
+        let network_share = match (&forests, &network) {
+            (Some(forests), Some(network)) => share::of_network(forests, network, &features.of_one_target(), &validate),
+            _ => share::LEVEL_SHARES,
+        };
         let without = settings.without;
         let parts =
             Parts { horizon, lookback_hours, step_groups, without, days_off, series, forests, network, network_share };

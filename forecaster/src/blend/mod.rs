@@ -2,11 +2,13 @@
 //!
 //! Both say differences to the last value in deviations of the series, for all series at once, so that a model that has
 //! learned nothing says "the last value stays", and large and small organizations teach each other. They err in different
-//! ways: trees cut, the network bends; their mean is better than either (ARCHITECTURE.md has the figures).
+//! ways: trees cut, the network bends; their mean is better than either (ARCHITECTURE.md has the figures), but where one of
+//! them lost clearly more on validation.
 
 mod answers;
 mod explain;
 mod fit;
+mod share;
 #[cfg(test)]
 mod tests;
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct Lesson {
     /// Networks that are trained.
     pub members: usize,
-    /// Epochs of each.
+    /// Epochs of each at most, of `rows_per_epoch` rows; of fewer rows there are as many more.
     pub epochs: usize,
     /// Epochs without progress on validation after which a network is done.
     pub patience: usize,
@@ -52,6 +52,14 @@ impl Lesson {
         memory: 0.99,
         rows_per_epoch: 20_000,
     };
+}
+
+impl Lesson {
+    /// Epochs of so many rows at most. An epoch of a small cluster is a few steps: in as many as a large one has it learns next to nothing.
+    const fn epochs_most(&self, rows: usize) -> usize {
+        let passes = self.rows_per_epoch / if rows == 0 { 1 } else { rows };
+        if passes > 1 { self.epochs.saturating_mul(passes) } else { self.epochs }
+    }
 }
 
 impl Default for Lesson {
@@ -136,7 +144,8 @@ impl Ground<'_> {
         let mut state = State::new(self, &mut rng);
         let mut rows: Vec<usize> = (0..self.inputs.places.len()).collect();
         let (mut best, mut best_score, mut best_epoch) = (state.averaged()?, f64::INFINITY, 0);
-        for epoch in 1..=epochs.unwrap_or(self.lesson.epochs) {
+        let epochs_most = epochs.unwrap_or_else(|| self.lesson.epochs_most(rows.len()));
+        for epoch in 1..=epochs_most {
             rows.shuffle(&mut rng);
             let batch = self.lesson.rows_per_batch.min(rows.len());
             for rows in rows[..rows.len().min(self.lesson.rows_per_epoch)].chunks_exact(batch) {
@@ -155,7 +164,7 @@ impl Ground<'_> {
             }
         }
         if self.judged.is_none() {
-            (best, best_epoch) = (state.averaged()?, epochs.unwrap_or(self.lesson.epochs));
+            (best, best_epoch) = (state.averaged()?, epochs_most);
         }
         Ok((best, best_epoch))
     }

@@ -139,7 +139,7 @@ fn best_factor(forests: &[Vec<Forest>], samples: &Samples) -> f64 {
 
 impl Samples {
     /// The predictions of a forest for each row.
-    fn predicted(&self, forest: &Forest) -> Vec<f64> {
+    pub(crate) fn predicted(&self, forest: &Forest) -> Vec<f64> {
         let columns = TargetColumns::alone(self.features());
         Compiled::new(std::iter::once(forest), columns).say(&self.rows, self.features()).remove(0)
     }
