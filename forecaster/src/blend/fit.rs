@@ -1,6 +1,6 @@
 //! Fitting the parts of a blend.
 
-use super::{Blend, Parts, Recipe, share};
+use super::{Blend, Parts, Recipe, curve, share};
 use crate::fit::FitError;
 use crate::network::{Lesson, Network};
 use crate::rows::{FeatureGroup, Features, Learned, Samples, Source, StepGroups, learned};
@@ -24,7 +24,8 @@ pub struct Settings {
     pub without: Option<FeatureGroup>,
     /// Steps of a longer horizon share forests and heads of the network in groups; up to here each has its own.
     pub steps_alone: usize,
-    /// Of a far group of steps every so many at most are answered by trees and network; those in between lie on a curve through them.
+    /// Of a far group of steps every so many at most are answered by trees and network; those in between lie on a curve through them,
+    /// unless that loses more on validation.
     pub stride_most: usize,
 }
 
@@ -133,7 +134,7 @@ impl Blend {
         let without = settings.without;
         let parts =
             Parts { horizon, lookback_hours, step_groups, without, days_off, series, forests, network, network_share };
-        Ok(Self::from_parts(parts))
+        curve::judged(Self::from_parts(parts), what)
     }
 
     /// Fits once more, on training and validation part together, with as many trees and epochs as validation had decided.

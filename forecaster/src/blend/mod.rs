@@ -6,6 +6,7 @@
 //! them lost clearly more on validation.
 
 mod answers;
+mod curve;
 mod explain;
 mod fit;
 mod share;

@@ -28,8 +28,17 @@ fn office() -> Panel {
 }
 
 fn validated(kind: ModelKind, lookback_hours: usize) -> Result<Scores, FitError> {
+    let horizon = HorizonHours::new(4).unwrap();
+    validated_as(ModelSpec { kind, horizon, lookback_hours, seed: 1 })
+}
+
+fn validated_over(kind: ModelKind, hours: u64) -> Scores {
+    let horizon = HorizonHours::new(hours).unwrap();
+    validated_as(ModelSpec { kind, horizon, lookback_hours: 168, seed: 1 }).unwrap()
+}
+
+fn validated_as(spec: ModelSpec) -> Result<Scores, FitError> {
     let panel = office();
-    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).unwrap(), lookback_hours, seed: 1 };
     let split = split(&panel, panel.end(), &spec).unwrap();
     let fit = Fit { panel: &panel, split, spec, settings: Settings::DEFAULT };
     // As `train` judges it: by the forests that have not seen the validation part.
@@ -47,6 +56,16 @@ fn each_part_knows_when_the_office_opens_and_the_last_value_does_not() {
         assert!(ours.pinball_gpus[0] < 0.35 * last.pinball_gpus[0], "{kind}: {ours:?} {last:?}");
         assert!(ours.crps_gpus < 0.4 * last.crps_gpus, "{kind}: {ours:?} {last:?}");
         assert!(ours.coverage[0] > 0.8, "{kind}: {}", ours.coverage[0]);
+    }
+}
+
+/// Few rows, and a corner of demand that no curve through every third step knows.
+#[test]
+fn four_weeks_are_enough_for_a_workday_as_sharp_as_a_step() {
+    for hours in [4, 24] {
+        let (last, ours) = (validated_over(ModelKind::LastValue, hours), validated_over(ModelKind::OrgLinear, hours));
+        assert!(ours.mae_median_gpus < 0.06 * last.mae_median_gpus, "{hours} h: {ours:?} {last:?}");
+        assert!(ours.rmse_mean_gpus < 0.06 * last.rmse_mean_gpus, "{hours} h: {ours:?} {last:?}");
     }
 }
 
