@@ -5,6 +5,7 @@
 //! [watchdog](crate::watchdog) lowers what is published.
 
 mod heartbeat;
+pub(crate) mod hours;
 mod kueue;
 mod pace;
 mod plan;
