@@ -45,6 +45,9 @@ macro_rules! kind {
     };
 }
 
+/// The kind of device classes.
+pub const CLASSES: Wanted = Classes::WANTED;
+
 type Nothing = serde_json::Value;
 
 kind!(Slices, "resourceslices", VERSIONS, SliceSpec, Nothing, |(_, name), content| {

@@ -6,6 +6,7 @@
 mod api;
 mod classes;
 mod definitions;
+mod devices;
 mod files;
 mod gpus;
 mod headroom;
@@ -71,6 +72,7 @@ async fn cluster(api: &Api, config: &Config, checks: &mut Vec<Check>) -> Option<
     checks.extend(classes::of(api, config).await);
     checks.extend(kueue::of(api, config, &definitions).await);
     checks.extend(lease::of(api, config).await);
+    checks.extend(devices::of(api, config).await);
     let (found, gpus) = gpus::of(api, config).await;
     checks.extend(found);
     checks.extend(unseen::of(api, config).await);

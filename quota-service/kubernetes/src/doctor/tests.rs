@@ -1,5 +1,7 @@
 //! All checks against an API server for tests. Headroom does not run: its line is checked apart.
 
+mod settings;
+
 use super::*;
 use crate::config::KueueMode;
 use crate::names::{GUARANTEE_CONTROLLER, QUOTA_CONTROLLER};
@@ -386,15 +388,4 @@ async fn a_server_that_is_away_or_knows_no_such_token_is_one_clear_line() {
     has(&failures, "kubernetes: the API server does not answer");
     write("nonsense: [");
     has(&patient.failures().await, "kubernetes: kubeconfig");
-}
-
-#[tokio::test]
-async fn an_extender_without_tls_that_others_reach_fails() {
-    let mut patient = Patient::new().await;
-    patient.config.extender = true;
-    patient.config.extender_listen = "0.0.0.0:8443".parse().unwrap();
-    has(&patient.failures().await, "extender: 0.0.0.0:8443 is reachable from other machines without TLS");
-    patient.config.tls_certificate_file = "/absent/tls.crt".parse().unwrap();
-    patient.config.tls_key_file = "/absent/tls.key".parse().unwrap();
-    has(&patient.failures().await, "extender: /absent/tls.crt");
 }
