@@ -2,6 +2,7 @@
 
 use super::Check;
 use super::api::Api;
+use super::published;
 use crate::cluster::served::ListFault;
 use crate::cluster::slim::Node;
 use crate::config::Config;
@@ -37,6 +38,7 @@ pub async fn of(api: &Api, config: &Config) -> (Vec<Check>, Option<Gpus>) {
     checks.extend(pods(&view));
     checks.extend(not_read(&faults));
     checks.extend(signs(api, config).await);
+    checks.extend(published::of(api, config, &view).await);
     let gpus = view.pools().iter().map(|(model, pool)| (model.clone(), pool.allocatable_gpus())).collect();
     (checks, Some(gpus))
 }

@@ -13,6 +13,7 @@ mod headroom;
 mod kueue;
 mod lease;
 mod permissions;
+mod published;
 #[cfg(test)]
 mod tests;
 mod unseen;

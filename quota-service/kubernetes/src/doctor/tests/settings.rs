@@ -29,6 +29,44 @@ async fn device_classes_that_do_not_exist_are_named_with_those_that_do() {
 }
 
 #[tokio::test]
+async fn a_quota_that_is_published_twice_is_warned_of() {
+    let mut patient = Patient::new().await;
+    patient.config.kueue = KueueMode::ClusterQueue;
+    has(&patient.warnings().await, "kueue beside resource_quota: each publishes the whole quota");
+    patient.config.resource_quota = false;
+    let warnings = patient.warnings().await;
+    assert!(!warnings.iter().any(|line| line.starts_with("kueue beside")), "{warnings:#?}");
+}
+
+#[tokio::test]
+async fn spot_pods_that_no_published_quota_holds_are_counted() {
+    let mut patient = Patient::new().await;
+    patient.config.kueue = KueueMode::ClusterQueue;
+    patient.config.resource_quota = false;
+    let outside = |lines: &[String]| lines.iter().find(|line| line.starts_with("spot outside of the quota")).cloned();
+    assert_eq!(outside(&patient.warnings().await), None, "the check counts every promise");
+    patient.config.admission_check = false;
+    let warned = outside(&patient.warnings().await).expect("no namespace has a LocalQueue");
+    assert!(warned.contains("2 spot pods hold 2 GPUs on top of the published quota"), "{warned}");
+    patient.fake.deny(Rule::new("list", "kueue.x-k8s.io", "localqueues"));
+    assert_eq!(outside(&patient.warnings().await), None, "it is not known which namespaces Kueue governs");
+    patient.fake.deny_nothing();
+    for pod in patient.fake.list("pods") {
+        let namespace = pod["metadata"]["namespace"].as_str().unwrap();
+        patient.fake.put(json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "spec": { "clusterQueue": "headroom-spot" },
+            "metadata": { "name": "spot", "namespace": namespace },
+        }));
+    }
+    assert_eq!(outside(&patient.warnings().await), None);
+    patient.config.kueue = KueueMode::Off;
+    patient.config.resource_quota = true;
+    patient.config.resource_quota_shares = "nobody=1".parse().unwrap();
+    let warned = outside(&patient.warnings().await).expect("no namespace of theirs has a share");
+    assert!(warned.contains("2 spot pods hold 2 GPUs"), "{warned}");
+}
+
+#[tokio::test]
 async fn an_extender_without_tls_that_others_reach_fails() {
     let mut patient = Patient::new().await;
     patient.config.extender = true;
