@@ -236,11 +236,14 @@ impl<R: Reported> Reporter<R> {
         jobs.ok()
     }
 
-    /// Logs once of each outcome that another one was stored for this promise before.
+    /// Logs once of outcomes that another one was stored for their promise before; of many in one answer the first.
     fn note_conflicts(&self, receipt: &OutcomeReceipt) {
-        for one in conflicting(receipt).filter(|one| self.standing.begins(&format!("conflict/{one}"))) {
+        let all = conflicting(receipt).filter(|one| self.standing.begins(&format!("conflict/{one}")));
+        let all: Vec<&str> = all.collect();
+        for one in all.iter().take(LOGGED) {
             tracing::warn!(
                 event_id = one,
+                conflicts = all.len(),
                 "another outcome of this promise was reported before and stays: compare it with the scheduler's record"
             );
         }

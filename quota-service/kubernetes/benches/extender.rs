@@ -81,6 +81,7 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         life: Life::Runs,
         created: NOW,
         bound: Some(NOW.plus_s(-i64::from((node * 7_919 + place) % 10_000))),
+        ended: None,
         saved: None,
         is_going: false,
         disruption: None,

@@ -248,9 +248,37 @@ pub struct PodStatus {
     /// Conditions.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
+    /// Containers.
+    #[serde(deserialize_with = "or_default")]
+    pub container_statuses: Vec<ContainerStatus>,
     /// Claims that were made of templates.
     #[serde(deserialize_with = "or_default")]
     pub resource_claim_statuses: Vec<PodClaimStatus>,
+}
+
+/// Status of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerStatus {
+    /// State.
+    #[serde(deserialize_with = "or_default")]
+    pub state: ContainerState,
+}
+
+/// State of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Its end, where it has ended.
+    pub terminated: Option<Terminated>,
+}
+
+/// End of a container.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terminated {
+    /// Time of the end.
+    pub finished_at: Option<Time>,
 }
 
 /// A condition of a pod or node.

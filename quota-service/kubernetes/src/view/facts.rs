@@ -1,5 +1,6 @@
 //! Facts of pods and nodes that concern Headroom.
 
+mod ended;
 mod hours;
 mod node;
 
@@ -100,6 +101,8 @@ pub struct PodFacts {
     pub created: UnixSeconds,
     /// When it got its node, as its conditions say.
     pub bound: Option<UnixSeconds>,
+    /// When it ended, where it has and its status says when.
+    pub ended: Option<UnixSeconds>,
     /// When its work was saved last, as it says.
     pub saved: Option<UnixSeconds>,
     /// Its deletion was asked for.
@@ -199,6 +202,7 @@ impl PodFacts {
             life: life(pod),
             created: UnixSeconds::new(pod.metadata.creation_timestamp.as_ref().map_or(0, unix_s)),
             bound: bound(pod),
+            ended: ended::of(pod),
             saved: time(pod, &name, names::CHECKPOINTED_AT, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),

@@ -54,6 +54,8 @@ pub struct View {
     /// GPUs that pods ask for by claims, and devices.
     claims: Ledger,
     ganged: Ganged,
+    /// Promised pods that had ended when they were first seen, until the view begins; `None` from then on.
+    ended_before: Option<BTreeMap<Uid, PodFacts>>,
 }
 
 impl View {
@@ -74,6 +76,7 @@ impl View {
             sold: BTreeMap::new(),
             without_model: BTreeSet::new(),
             outcomes: Vec::new(),
+            ended_before: Some(BTreeMap::new()),
         }
     }
 
@@ -202,6 +205,9 @@ impl View {
         }
         self.unsettle(uid, now);
         if facts.life == Life::Ended {
+            if was.is_none() {
+                self.note_ended(&facts);
+            }
             self.forget(uid);
             return false;
         }
@@ -365,6 +371,7 @@ impl View {
 
     /// From now on nothing is missed. The hour that runs counts only if it began with that.
     pub fn begin(&mut self, now: UnixSeconds) {
+        self.tell_ended(now);
         self.demand.begin(now);
     }
 

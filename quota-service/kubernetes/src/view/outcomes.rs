@@ -102,23 +102,47 @@ pub(super) fn kept(
     }
 }
 
-/// It ended; `None` where it was promised nothing, or the promise was over.
-pub(super) fn of_end(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) -> Option<Outcome> {
+/// It ended; `None` where it was promised nothing, or the promise was over. `ended` is when, as its status says it: a connector that
+/// starts later reports the same.
+pub(super) fn of_end(
+    pool: &PoolId,
+    pod: &PodFacts,
+    end: End,
+    ended: Option<UnixSeconds>,
+    now: UnixSeconds,
+) -> Option<Outcome> {
     let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
-    if guarantee.until <= now {
-        return None;
+    (guarantee.until > now).then(|| early(pool, pod, guarantee, end, ended.map_or(now, |at| within(pod, at, now))))
+}
+
+/// A pod that had ended when it was first seen, judged as one that ends while it is watched.
+pub(super) fn of_ended(pool: &PoolId, pod: &PodFacts, end: End, now: UnixSeconds) -> Option<Outcome> {
+    let guarantee = Guarantee::from(pod.since(), pod.guarantee?);
+    let ended = within(pod, pod.ended?, now);
+    if guarantee.until <= ended {
+        return of_past(pool, pod, now);
     }
-    Some(Outcome {
+    (now.since_s(ended) < REPORTED_AGAIN_S).then(|| early(pool, pod, guarantee, end, ended))
+}
+
+/// The clock of a node may differ.
+fn within(pod: &PodFacts, ended: UnixSeconds, now: UnixSeconds) -> UnixSeconds {
+    ended.max(pod.since()).min(now)
+}
+
+/// It ended before its guarantee.
+fn early(pool: &PoolId, pod: &PodFacts, guarantee: Guarantee, end: End, ended_at: UnixSeconds) -> Outcome {
+    Outcome {
         event_id: event_id(pod.uid),
         pool: pool.clone(),
         guarantee_hours: guarantee.hours,
         kind: end.kind(),
-        ended_at: now,
+        ended_at,
         began_at: Some(pod.since()),
         gpus: Some(pod.amount()),
         task: Some(task_of(pod.uid)),
         node: pod.node.clone(),
-    })
+    }
 }
 
 /// A running pod that is seen for the first time, and whose promise ended lately: it was kept.

@@ -57,7 +57,26 @@ impl View {
         {
             pool.fleet.recall_eviction(number, now);
         }
-        self.outcomes.extend(outcomes::of_end(&self.pool_id(&seller), &known, end, now));
+        let ended = last.and_then(|last| last.ended);
+        self.outcomes.extend(outcomes::of_end(&self.pool_id(&seller), &known, end, ended, now));
+    }
+
+    /// A pod had ended when it was first seen: until the view begins, its promise may have ended while nobody watched. Of a pod of a job
+    /// that may be a gang the run had the promise, and was reported under another name.
+    pub(super) fn note_ended(&mut self, pod: &PodFacts) {
+        let is_promised = pod.class == TaskClass::Spot && pod.guarantee.is_some() && pod.node.is_some();
+        if let Some(ended) = self.ended_before.as_mut().filter(|_| is_promised && pod.gangs.is_empty()) {
+            ended.insert(pod.uid, pod.clone());
+        }
+    }
+
+    /// All nodes are known: promises that ended before have their outcomes. One that was reported then has the same id, and counts once.
+    pub(super) fn tell_ended(&mut self, now: UnixSeconds) {
+        for pod in self.ended_before.take().unwrap_or_default().into_values() {
+            let Some(model) = self.model_of(&pod) else { continue };
+            let outcome = outcomes::of_ended(&self.pool_id(&model), &pod, self.end_of(&pod, Some(&pod)), now);
+            self.outcomes.extend(outcome.filter(|new| self.outcomes.iter().all(|one| one.event_id != new.event_id)));
+        }
     }
 
     /// A promise that ended lately, before the first read, was kept: reported again under the same id, it counts once.
@@ -104,6 +123,67 @@ mod tests {
     fn ends(view: &mut View) -> Vec<(OutcomeKind, i64, String)> {
         let all = view.take_outcomes();
         all.into_iter().map(|one| (one.kind, one.ended_at.since_s(at(0)), one.pool.gpu_model.to_string())).collect()
+    }
+
+    #[test]
+    fn promises_that_ended_while_no_connector_ran_are_judged_once_one_has_begun() {
+        let ended = |number, seconds, reason: &str| PodFacts {
+            uid: Uid(number),
+            life: Life::Ended,
+            ended: Some(at(seconds)),
+            disruption: (!reason.is_empty()).then(|| reason.to_owned()),
+            ..promised()
+        };
+        let begun_at = |now: i64| {
+            let mut view =
+                View::new(ClusterName::parse("earth").unwrap(), Reading::of(&Config::default()), Policy::GFS);
+            view.set_pod(ended(1, 60, ""), at(now));
+            view.set_pod(ended(2, 70, "PreemptionByScheduler"), at(now));
+            view.set_pod(ended(3, 80, "DeletionByPodGC"), at(now));
+            view.set_pod(PodFacts { is_going: true, ..ended(4, 90, "") }, at(now));
+            view.set_pod(ended(5, 3_700, "PreemptionByScheduler"), at(now));
+            view.set_pod(PodFacts { ended: None, ..ended(6, 0, "") }, at(now));
+            view.set_pod(PodFacts { guarantee: None, ..ended(7, 60, "") }, at(now));
+            // Nodes are listed beside pods, and may come later.
+            view.set_node(node("n1", Some("A100"), 8), at(now));
+            view.set_node(node("h1", Some("H100"), 8), at(now));
+            assert_eq!(ends(&mut view), []);
+            view.begin(at(now));
+            let reported = ends(&mut view);
+            view.set_pod(ended(8, now, ""), at(now));
+            view.begin(at(now));
+            assert_eq!(ends(&mut view), [], "each is reported once, and what a watch repeats is not");
+            reported
+        };
+        let one = |kind, seconds| (kind, seconds, "A100".to_owned());
+        let expected = [
+            one(OutcomeKind::Kept, 60),
+            one(OutcomeKind::Broken, 70),
+            one(OutcomeKind::NodeFailure, 80),
+            one(OutcomeKind::UserDeleted, 90),
+            one(OutcomeKind::Kept, 3_600),
+        ];
+        assert_eq!(begun_at(7_200), expected);
+        assert_eq!(begun_at(100_000), [], "a day later they no longer concern eta");
+    }
+
+    #[test]
+    fn a_connector_that_starts_later_reports_an_end_as_the_one_that_saw_it() {
+        let lost = PodFacts {
+            life: Life::Ended,
+            ended: Some(at(60)),
+            disruption: Some("PreemptionByScheduler".to_owned()),
+            ..promised()
+        };
+        let mut watched = view();
+        watched.set_pod(lost.clone(), at(65));
+        let mut started = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&Config::default()), Policy::GFS);
+        started.set_node(node("n1", Some("A100"), 8), at(7_200));
+        started.set_pod(lost, at(7_200));
+        started.begin(at(7_200));
+        let reported = watched.take_outcomes();
+        assert_eq!((reported.len(), reported[0].ended_at), (1, at(60)));
+        assert_eq!(started.take_outcomes(), reported, "another content would be a conflict in the log");
     }
 
     #[test]

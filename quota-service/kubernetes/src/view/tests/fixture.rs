@@ -23,6 +23,7 @@ pub fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         life: if on.is_some() { Life::Runs } else { Life::Waits },
         created,
         bound: on.map(|_| created),
+        ended: None,
         saved: None,
         is_going: false,
         disruption: None,
