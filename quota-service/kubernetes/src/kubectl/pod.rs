@@ -8,6 +8,7 @@ use crate::claims;
 use crate::cluster::served::ListFault;
 use crate::cluster::slim::{Node, Pod};
 use crate::headroom::encoded;
+use crate::show::{self, ShowError};
 use crate::view::View;
 use crate::view::facts::{Life, NodeFacts, PodFacts, Reading};
 use command_line::{print_json, print_text};
@@ -55,11 +56,11 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let (connector, now) = (plugin.config.connector(), clock::now());
     let mut reading = Reading::of(&connector);
     let mut view = View::new(plugin.cluster.clone(), reading.clone(), Policy::GFS);
-    let mut uncounted = None;
+    let (mut uncounted, mut without_nodes) = (None, None);
     let is_over = matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
     if !pod.spec.resource_claims.is_empty() && !connector.device_classes.0.is_empty() {
-        match claims::watch::read_for(client, &mut view, &namespace, now).await {
-            Ok(()) => {}
+        match read_claims(client, &mut view, &pod, now).await {
+            Ok(unlisted) => without_nodes = unlisted,
             Err(fault @ ListFault::Refused { .. }) => {
                 uncounted = Some(format!("GPUs by claims are not counted, since {fault}; {RIGHTS}"));
                 // Half of the kinds would count claims without their devices.
@@ -81,21 +82,45 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
         };
         PluginError::Unknown(format!("pod {namespace}/{name}: {}", uncounted.clone().unwrap_or(asks_for)))
     })?;
-    let here = match &facts.node {
-        Some(node) => {
-            let node =
-                calls.find(&format!("/api/v1/nodes/{}", encoded(node.as_str()))).await.map_err(|fault| api(&fault))?;
-            let node = node.and_then(|node| serde_json::from_value::<Node>(node).ok());
-            node.and_then(|node| NodeFacts::read_any(&node, &reading).ok().flatten())
-                .and_then(|(facts, _)| facts.gpu_model)
-        }
-        None => None,
-    };
+    let here = model_here(&calls, &facts, &reading).await?;
     let pools = plugin.pools().await?;
     let only = if let [only] = pools.as_slice() { GpuModel::parse(&only.gpu_model).ok() } else { None };
     let model = here.or_else(|| facts.gpu_model.clone()).or(reading.default_gpu_model).or(only);
     let pool = pools.into_iter().find(|pool| model.as_ref().is_some_and(|model| model.as_str() == pool.gpu_model));
+    let unknown = without_nodes.filter(|_| model.is_none());
+    let uncounted =
+        uncounted.or_else(|| unknown.map(|fault| format!("its GPU model is not known, since {fault}; {RIGHTS}")));
     Ok(Asked { object, facts, model, pool, uncounted, now })
+}
+
+/// Devices and claims, as far as one pod needs them; while it waits nodes, too: it belongs to the model of all nodes with devices that
+/// match. Answers why nodes are not known, where a user may not list them.
+pub(super) async fn read_claims(
+    client: &Client,
+    view: &mut View,
+    pod: &Pod,
+    now: UnixSeconds,
+) -> Result<Option<ListFault>, ListFault> {
+    claims::watch::read_for(client, view, pod.metadata.namespace.as_deref().unwrap_or_default(), now).await?;
+    if pod.spec.node_name.is_some() {
+        return Ok(None);
+    }
+    // A node that cannot be read is left out here as it is in the connector.
+    let listed = show::each::<Node>(client, "nodes", |node| _ = view.see_node(&node, now)).await;
+    match listed {
+        Err(ShowError::List(fault @ ListFault::Refused { .. })) => Ok(Some(fault)),
+        Err(ShowError::List(fault)) => Err(fault),
+        Ok(()) | Err(_) => Ok(None),
+    }
+}
+
+/// The GPU model of the node that a pod has.
+async fn model_here(calls: &Calls, facts: &PodFacts, reading: &Reading) -> Result<Option<GpuModel>, PluginError> {
+    let Some(node) = &facts.node else { return Ok(None) };
+    let node = calls.find(&format!("/api/v1/nodes/{}", encoded(node.as_str()))).await.map_err(|fault| api(&fault))?;
+    let node = node.and_then(|node| serde_json::from_value::<Node>(node).ok());
+    let read = node.and_then(|node| NodeFacts::read_any(&node, reading).ok().flatten());
+    Ok(read.and_then(|(facts, _)| facts.gpu_model))
 }
 
 impl Asked {

@@ -1,11 +1,18 @@
 //! Verdicts and tables. The whole program is tested by `tests/suites/kubernetes`.
 
+use super::pod::read_claims;
 use super::quota::{quota_text, what_if_text};
 use super::verdict::Verdict;
-use crate::view::facts::{Life, PodFacts, Uid};
+use crate::cluster::slim::Pod;
+use crate::config::Config;
+use crate::tests::{client, config};
+use crate::view::View;
+use crate::view::facts::{Life, PodFacts, Reading, Uid};
 use crate::view::tests::fixture;
+use fake_kubernetes::{FakeKubernetes, Rule};
+use placement::Policy;
 use serde_json::json;
-use vocab::{HorizonHours, TaskClass};
+use vocab::{ClusterName, GpuModel, HorizonHours, TaskClass, UnixSeconds};
 use wire::PoolSummary;
 
 fn pool(stage: &str) -> PoolSummary {
@@ -66,4 +73,55 @@ fn a_what_if_shows_both_sides_and_the_steps_between_them() {
     let text = what_if_text(&serde_json::from_value(answer).unwrap());
     assert!(text.starts_with("earth:A100 for 4 h\n") && text.ends_with("less\n"), "{text}");
     assert!(text.lines().any(|line| line.split_whitespace().eq(["quota", "(GPUs)", "24", "14"])), "{text}");
+}
+
+/// Nodes of two models, and devices on one of them.
+fn put_devices(fake: &FakeKubernetes) {
+    fake_kubernetes::crds::dynamic_resources(&["v1"]).into_iter().for_each(|kind| _ = fake.put(kind));
+    for (name, model) in [("n0", "A100"), ("n1", "H100")] {
+        let labels = json!({ "nvidia.com/gpu.product": model });
+        fake.put(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } }));
+    }
+    let selector = json!([{ "cel": { "expression": "device.driver == 'gpu.example.com'" } }]);
+    let put = |kind: &str, name: &str, spec: serde_json::Value| {
+        fake.put(json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": { "name": name, "namespace": "team-a" }, "spec": spec,
+        }));
+    };
+    fake.put(json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "gpu.example.com" },
+        "spec": { "selectors": selector },
+    }));
+    fake.put(json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": { "name": "s" },
+        "spec": { "driver": "gpu.example.com", "nodeName": "n1", "devices": [{ "name": "a" }, { "name": "b" }],
+            "pool": { "name": "n1", "generation": 1, "resourceSliceCount": 1 } },
+    }));
+    let request = json!({ "name": "r", "exactly": { "deviceClassName": "gpu.example.com", "count": 2 } });
+    put("ResourceClaim", "c", json!({ "devices": { "requests": [request] } }));
+}
+
+#[tokio::test]
+async fn a_pod_that_waits_by_claims_has_the_model_of_the_nodes_with_its_devices() {
+    let fake = FakeKubernetes::start().await;
+    put_devices(&fake);
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": { "name": "p", "namespace": "team-a", "uid": "u" },
+        "spec": { "containers": [{ "name": "main" }], "resourceClaims": [{ "name": "gpu", "resourceClaimName": "c" }] },
+        "status": { "phase": "Pending" },
+    }))
+    .unwrap();
+    let config = Config { device_classes: "gpu.example.com".parse().unwrap(), ..config("me") };
+    let (client, now) = (client(&fake).await, UnixSeconds::new(0));
+    let asked = async || {
+        let mut view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&config), Policy::GFS);
+        let without_nodes = read_claims(&client, &mut view, &pod, now).await.unwrap();
+        let uid = view.see_pod(&pod, now).unwrap().unwrap().uid;
+        view.settle_claims(true, now);
+        let facts = view.pod(&uid).unwrap();
+        (facts.gpus, facts.gpu_model.clone(), without_nodes.is_some())
+    };
+    assert_eq!(asked().await, (2, GpuModel::parse("H100").ok(), false));
+    fake.deny(Rule::new("list", "", "nodes"));
+    assert_eq!(asked().await, (2, None, true), "its GPUs count without the right to list nodes");
 }
