@@ -1,8 +1,10 @@
-//! What is published beside what holds pods to it: a quota that is published twice, and spot pods that nothing holds to any.
+//! Published quotas beside the pods that they hold: one that is published twice, spot pods that none holds, and quotas that are
+//! published no more and still hold.
 
 use super::Check;
 use super::api::Api;
 use crate::config::Config;
+use crate::publish::{AT_WILL_QUOTA, RESOURCE_QUOTA};
 use crate::view::View;
 use crate::view::facts::{Life, PodFacts};
 use std::collections::BTreeSet;
@@ -18,7 +20,31 @@ pub async fn of(api: &Api, config: &Config, view: &View) -> Vec<Check> {
     if config.publishes() && (config.resource_quota || !config.admission_check) {
         checks.extend(governed(api, config).await.and_then(|governed| outside(view, &governed)));
     }
+    checks.extend(left(api, config).await);
     checks
+}
+
+/// `ResourceQuota`s of ours that no setting names any more: nobody raises them, and the API server goes on to refuse pods by them.
+async fn left(api: &Api, config: &Config) -> Vec<Check> {
+    let ours = "/api/v1/resourcequotas?labelSelector=app.kubernetes.io%2Fmanaged-by%3Dheadroom";
+    // Rights are those of namespaces with a share: who may list no others gets no warning.
+    let Ok(quotas) = api.list(ours).await else { return Vec::new() };
+    let is_written = |namespace: &str, name: &str| {
+        let has_part = name == RESOURCE_QUOTA || config.is_apart();
+        config.resource_quota && has_part && config.resource_quota_shares.0.contains_key(namespace)
+    };
+    let named = quotas.iter().filter_map(|quota| {
+        let (namespace, name) = (quota["metadata"]["namespace"].as_str()?, quota["metadata"]["name"].as_str()?);
+        let is_left = [RESOURCE_QUOTA, AT_WILL_QUOTA].contains(&name) && !is_written(namespace, name);
+        is_left.then(|| {
+            let found = "no setting names it any more, so nobody renews it, and new spot pods beyond it are refused";
+            let fix = format!(
+                "kubectl --namespace {namespace} delete resourcequota {name}, unless another release writes it"
+            );
+            Check::warn(format!("resourcequota {namespace}/{name}"), found, fix)
+        })
+    });
+    named.collect()
 }
 
 fn twice(config: &Config) -> Option<Check> {

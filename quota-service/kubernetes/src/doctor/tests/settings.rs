@@ -67,6 +67,28 @@ async fn spot_pods_that_no_published_quota_holds_are_counted() {
 }
 
 #[tokio::test]
+async fn resource_quotas_that_no_setting_names_any_more_are_named_with_the_command_that_deletes_them() {
+    let mut patient = Patient::new().await;
+    let quota = |namespace: &str, name: &str, manager: &str| {
+        patient.fake.put(json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "spec": { "hard": { "requests.nvidia.com/gpu": "8" } },
+            "metadata": { "name": name, "namespace": namespace, "labels": { "app.kubernetes.io/managed-by": manager } },
+        }));
+    };
+    quota("team-000", "headroom-spot", "headroom");
+    quota("team-001", "headroom-spot", "headroom");
+    quota("team-002", "headroom-spot", "Helm");
+    let left = |lines: Vec<String>| -> Vec<String> {
+        lines.into_iter().filter(|line| line.starts_with("resourcequota ")).collect()
+    };
+    let warned = left(patient.warnings().await);
+    assert_eq!(warned.len(), 1, "{warned:#?}");
+    has(&warned, "-> kubectl --namespace team-001 delete resourcequota headroom-spot");
+    patient.config.resource_quota = false;
+    assert_eq!(left(patient.warnings().await).len(), 2, "team-000 has a share no more");
+}
+
+#[tokio::test]
 async fn an_extender_without_tls_that_others_reach_fails() {
     let mut patient = Patient::new().await;
     patient.config.extender = true;
