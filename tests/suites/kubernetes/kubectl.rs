@@ -97,6 +97,35 @@ async fn a_user_who_may_not_list_devices_reads_which_right_is_missing() {
 }
 
 #[test]
+fn config_show_says_what_the_kubeconfig_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kubeconfig");
+    let kubeconfig = |extension: &str| {
+        let text = format!(
+            "current-context: a\ncontexts:\n- name: a\n  context:\n    cluster: c\n    user: u\n    extensions:\n    - name: headroom.dev\n      \
+             extension: {extension}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    kubeconfig("{url: 'https://headroom.example:8443', cluster: earth, defaultGuaranteeHours: 2}");
+    let shows = ["config", "show", "--origin", "--kubeconfig", file.to_str().unwrap(), "--cluster", "mars"];
+    let shown = program_with("kubectl-headroom", &[&shows[..], &["--json"]].concat(), &[]).json();
+    let of = |key: &str| {
+        let entry = shown.as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
+        (entry["value"].as_str().unwrap().to_owned(), entry["origin"].as_str().unwrap().to_owned())
+    };
+    let extension = "kubeconfig: extension headroom.dev".to_owned();
+    assert_eq!(of("headroom_url"), ("https://headroom.example:8443".to_owned(), extension.clone()));
+    assert_eq!(of("default_guarantee_hours"), ("2".to_owned(), extension));
+    assert_eq!(of("cluster"), ("mars".to_owned(), "flag".to_owned()));
+    assert_eq!(of("gpu_resource").1, "default");
+    kubeconfig("{uri: x}");
+    let refused = program_with("kubectl-headroom", &shows, &[]);
+    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    assert!(refused.stderr.contains("kubeconfig: extension headroom.dev: unknown field `uri`"), "{}", refused.stderr);
+}
+
+#[test]
 fn the_krew_manifest_of_a_release_names_its_archives_with_their_digests() {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("kubectl-headroom-linux-amd64.tar.gz");

@@ -95,7 +95,7 @@ pub trait Config: Serialize + DeserializeOwned + Default {
 pub struct Entry {
     pub key: String,
     pub value: String,
-    /// `flag`, `environment`, the path of a settings file, or `default`.
+    /// `flag`, `environment`, the path of a settings file, a source that the program has beside these, or `default`.
     pub origin: String,
     /// Which one, where the origin is the environment.
     pub variable: Option<String>,
@@ -162,6 +162,27 @@ impl<T: Config> Settings<T> {
         });
         let places = known.iter().map(|key| (key.clone(), origin(key).place(key))).collect();
         Ok(Self { values: checked, entries: known.iter().map(entry).collect(), places: Places(places) })
+    }
+
+    /// Lets a program fill settings that stand at their defaults from a source of its own: what it changes comes from `origin`.
+    #[must_use]
+    pub fn filled(mut self, origin: &str, fill: impl FnOnce(T) -> Result<T, String>) -> Self {
+        let Ok(values) = self.values else { return self };
+        let layer = |values: &T| Figment::from(Layer::of(Origin::Default, values));
+        let text =
+            |of: &Figment, key: &str| of.find_value(key).map(|value| shown::text(key, &value)).unwrap_or_default();
+        let before = layer(&values);
+        let invalid = |detail| ConfigError::Invalid { place: origin.to_owned(), detail };
+        self.values = fill(values).map_err(invalid);
+        let Ok(values) = &self.values else { return self };
+        let after = layer(values);
+        for entry in &mut self.entries {
+            let value = text(&after, &entry.key);
+            if value != text(&before, &entry.key) {
+                *entry = Entry { key: entry.key.clone(), value, origin: origin.to_owned(), variable: None };
+            }
+        }
+        self
     }
 
     /// The place of each setting, for faults that are found later.

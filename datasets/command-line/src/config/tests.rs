@@ -155,3 +155,18 @@ fn a_file_that_is_none_or_not_there_is_refused() {
     assert_eq!(missing.unwrap_err().to_string(), "settings file /missing.toml does not exist");
     assert!(Settings::<Example>::load("train", Some(Path::new("/")), &NO_FLAGS).is_err());
 }
+
+#[test]
+fn what_a_program_fills_from_a_source_of_its_own_is_shown_with_its_origin() {
+    let fill = |mut values: Example| {
+        values.listen = "127.0.0.1:9090".into();
+        Ok(values)
+    };
+    let filled = load("[quota-service]\nrefresh_s = 60\n").unwrap().filled("kubeconfig", fill);
+    let entry = filled.entries.iter().find(|entry| entry.key == "listen").unwrap();
+    assert_eq!((entry.value.as_str(), entry.origin.as_str()), ("127.0.0.1:9090", "kubeconfig"));
+    assert_eq!(origin(&filled, "refresh_s"), ("headroom.toml".into(), None));
+    assert_eq!(filled.values().unwrap().listen, "127.0.0.1:9090");
+    let refused = load("").unwrap().filled("kubeconfig", |_| Err("write url".to_owned()));
+    assert_eq!(refused.values().unwrap_err().to_string(), "kubeconfig: write url");
+}

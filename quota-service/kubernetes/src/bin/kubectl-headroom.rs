@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     let json = arguments.common.json;
     let file = arguments.common.config.as_deref();
     let settings = Settings::<PluginConfig>::load("kubectl-headroom", file, &arguments.flags);
-    let ended = settings.map_err(Into::into).and_then(|settings| {
+    let ended = settings.map_err(Into::into).map(kubectl::extended).and_then(|settings| {
         if let Command::Config { command: command_line::ConfigCommand::Show { origin } } = arguments.command {
             return Ok(settings.show(origin, json)?);
         }

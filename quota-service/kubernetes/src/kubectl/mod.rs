@@ -14,9 +14,8 @@ pub use settings::PluginConfig;
 use crate::cluster::{ConnectError, connect};
 use crate::config::NoCluster;
 use crate::headroom::{Headroom, HeadroomError};
-use command_line::{Exit, Failure};
+use command_line::{Exit, Failure, Settings};
 use kube::Client;
-use kube::config::Kubeconfig;
 use vocab::ClusterName;
 use wire::{PoolList, PoolSummary};
 
@@ -29,9 +28,6 @@ pub enum PluginError {
     /// No name of the cluster.
     #[error(transparent)]
     Cluster(#[from] NoCluster),
-    /// The extension of the kubeconfig.
-    #[error("{0}")]
-    Extension(String),
     /// Headroom.
     #[error("{0}")]
     Headroom(#[from] HeadroomError),
@@ -54,10 +50,7 @@ impl From<PluginError> for Failure {
             | PluginError::Headroom(HeadroomError::Unavailable { .. } | HeadroomError::Refused { status: 500.., .. }) => {
                 Exit::Unavailable
             }
-            PluginError::Connect(_)
-            | PluginError::Cluster(_)
-            | PluginError::Extension(_)
-            | PluginError::Headroom(_) => Exit::ConfigInvalid,
+            PluginError::Connect(_) | PluginError::Cluster(_) | PluginError::Headroom(_) => Exit::ConfigInvalid,
         };
         Self::new(exit, fault)
     }
@@ -72,12 +65,6 @@ struct Plugin {
 
 impl Plugin {
     fn new(config: PluginConfig) -> Result<Self, PluginError> {
-        let read = config.kubeconfig.get().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
-        // Without a kubeconfig there is no extension; who needs the API says so.
-        let config = match read {
-            Ok(read) => config.with_extension(&read).map_err(PluginError::Extension)?,
-            Err(_) => config,
-        };
         let connector = config.connector();
         let (cluster, headroom) = (connector.cluster()?.clone(), crate::headroom::client(&connector)?);
         Ok(Self { config, cluster, headroom })
@@ -93,6 +80,12 @@ impl Plugin {
         let here = list.pools.into_iter().filter(|pool| pool.cluster == self.cluster.as_str());
         Ok(here.collect())
     }
+}
+
+/// Settings with those that the kubeconfig states of them.
+#[must_use]
+pub fn extended(settings: Settings<PluginConfig>) -> Settings<PluginConfig> {
+    settings.filled(settings::ORIGIN, PluginConfig::extended)
 }
 
 /// Answers one question.

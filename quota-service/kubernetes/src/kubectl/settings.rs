@@ -10,6 +10,8 @@ use vocab::{ClusterName, GpuModel};
 
 /// Name of the extension.
 const EXTENSION: &str = "headroom.dev";
+/// Place of its settings, for people.
+pub(super) const ORIGIN: &str = "kubeconfig: extension headroom.dev";
 
 /// Settings of the plugin. Those of pods have to be as the connector has them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +104,18 @@ fn fill<T: PartialEq>(own: &mut T, unset: &T, stated: Option<T>) {
 }
 
 impl PluginConfig {
+    /// As [`with_extension`](Self::with_extension), of the kubeconfig that it names. Without one there is no extension; who needs the API
+    /// says so.
+    ///
+    /// # Errors
+    /// The extension has another form.
+    pub fn extended(self) -> Result<Self, String> {
+        match self.kubeconfig.get().map_or_else(Kubeconfig::read, Kubeconfig::read_from) {
+            Ok(read) => self.with_extension(&read),
+            Err(_) => Ok(self),
+        }
+    }
+
     /// Settings that are the default take the extension's value.
     ///
     /// # Errors
@@ -111,8 +125,8 @@ impl PluginConfig {
         let context = read.contexts.iter().find(|one| Some(&one.name) == current).and_then(|one| one.context.as_ref());
         let all = context.and_then(|context| context.extensions.as_ref()).into_iter().flatten();
         let Some(found) = all.into_iter().find(|one| one.name == EXTENSION) else { return Ok(self) };
-        let stated: Extension = serde_json::from_value(found.extension.clone())
-            .map_err(|fault| format!("kubeconfig: extension {EXTENSION}: {fault}: write {KEYS}"))?;
+        let stated: Extension =
+            serde_json::from_value(found.extension.clone()).map_err(|fault| format!("{fault}: write {KEYS}"))?;
         let unset = Self::default();
         fill(&mut self.headroom_url, &unset.headroom_url, stated.url);
         fill(&mut self.cluster, &unset.cluster, stated.cluster);
