@@ -3,10 +3,10 @@
 use super::{Answer, Glance, Hold, PublishedPool};
 use crate::engine::TaskCounts;
 use crate::plan::{self, Held};
-use placement::Limit;
 use placement::pool::Pool;
+use placement::{Eta, Limit};
 use vocab::{HorizonHours, MilliGpus, PlacedBy, PoolId, PoolState};
-use wire::{QuotaAnswer, ReasonBody};
+use wire::{Explanation, QuotaAnswer, ReasonBody};
 
 /// The tasks of a pool that Headroom places, as they are now.
 pub struct TasksNow {
@@ -14,24 +14,48 @@ pub struct TasksNow {
     pub state: PoolState,
     /// Promised tasks.
     pub promised: u64,
+    /// HP GPUs, running and waiting; none where the policy's limits do not follow them.
+    hp_demand: Option<MilliGpus>,
     /// The limits that were set, by the quotas of their time.
     set: Vec<Limit>,
     /// The same as they count now: HP demand that has come since takes from them.
     left: Vec<Limit>,
 }
 
+/// A limit that is served.
+#[derive(Clone, Copy)]
+struct Served {
+    hours: HorizonHours,
+    limit: MilliGpus,
+    /// The HP demand that its renewal counted, where it knew it.
+    counted: Option<MilliGpus>,
+}
+
 impl TasksNow {
     #[must_use]
     pub fn of(pool: &mut Pool, id: PoolId) -> Self {
         let (set, left) = (pool.limits().to_vec(), pool.limits_now());
-        Self { state: pool.state(id), promised: pool.fleet().promised_tasks(), set, left }
+        let hp_demand = pool.policy().limits_follow_demand.then(|| pool.hp_demand());
+        Self { state: pool.state(id), promised: pool.fleet().promised_tasks(), hp_demand, set, left }
     }
 
-    /// The part of the quota of these hours that is left for promises; none where other quotas are served than those of the limits.
-    fn left(&self, served: &[Limit], hours: HorizonHours) -> Option<MilliGpus> {
-        let quota = |limits: &[Limit]| limits.iter().find(|limit| limit.hours == hours).map(|limit| limit.quota);
-        quota(&self.left).filter(|_| quota(served) == quota(&self.set))
+    /// The part of a limit that is left for promises: HP demand that its renewal has not counted takes from it. What the pool itself counts
+    /// from is of no use here, since the pool takes new limits over a moment after they are published. It is used where the renewal did not
+    /// know the demand, as before the first task, and none where the pool has other limits.
+    fn left(&self, served: Served) -> Option<MilliGpus> {
+        if let (Some(now), Some(counted)) = (self.hp_demand, served.counted) {
+            return Some(served.limit.left_after(now.left_after(counted)));
+        }
+        let of = |limits: &[Limit]| limits.iter().find(|limit| limit.hours == served.hours).map(|limit| limit.quota);
+        of(&self.left).filter(|_| of(&self.set) == Some(served.limit))
     }
+}
+
+/// η · f of a stored quota: it holds the quota, or what is idle does, and then it follows from the inventory.
+fn scaled_inventory(of: &Explanation) -> MilliGpus {
+    let (quota, ceiling) = (plan::amount(of.quota.quota_gpus), plan::amount(of.supply.ceiling_gpus));
+    let scaled = || Eta::nearest(of.eta.eta).map(|eta| eta.of(plan::amount(of.quota.inventory_gpus)));
+    if quota < ceiling { quota } else { scaled().map_or(quota, |scaled| scaled.max(quota)) }
 }
 
 /// Why less may be admitted than the quota has room for.
@@ -42,13 +66,13 @@ impl PublishedPool {
     /// say. What may still be admitted never rises.
     #[must_use]
     pub fn following(&self, now: &TasksNow, counts: &dyn Fn() -> TaskCounts) -> Option<Self> {
-        let (state, promised, served) = (&now.state, now.promised, self.limits().unwrap_or_default());
+        let (state, promised) = (&now.state, now.promised);
         let mut least = state.idle;
         let mut held_now = |answer: &Answer| {
             let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.held };
             let spot = state.spot(hours);
             least = least.min(answer.held.available).min(plan::amount(answer.fresh.quota_gpus).left_after(spot));
-            if let Some(left) = now.left(&served, hours) {
+            if let Some(left) = self.served(hours).and_then(|served| now.left(served)) {
                 least = least.min(left.left_after(spot));
             }
             Held { spot, available: least }
@@ -67,6 +91,17 @@ impl PublishedPool {
         let glance = Glance { tasks: Some(tasks), placed_by: Some(PlacedBy::Headroom), ..self.glance.clone() };
         let answers = self.answers.iter().zip(held).map(followed).collect();
         Some(Self { glance, ..self.with_answers(answers) })
+    }
+
+    /// The limit of these hours by the quotas that are answered, of this service or stored by the one that leads.
+    fn served(&self, hours: HorizonHours) -> Option<Served> {
+        if let Some(made_of) = &self.made_of {
+            let quota = made_of.quotas.iter().find(|quota| quota.hours == hours)?;
+            return Some(Served { hours, limit: quota.scaled_inventory, counted: made_of.hp_demand });
+        }
+        let stored = self.stored_explanations.get(&hours.get())?;
+        let counted = stored.bound.live.as_ref().map(|live| plan::amount(live.hp_demand_gpus));
+        Some(Served { hours, limit: scaled_inventory(stored), counted })
     }
 }
 
@@ -96,17 +131,34 @@ mod tests {
     use crate::published::tests::{published, reported};
 
     fn tasks(state: PoolState, promised: u64) -> TasksNow {
-        TasksNow { state, promised, set: Vec::new(), left: Vec::new() }
+        TasksNow { state, promised, hp_demand: None, set: Vec::new(), left: Vec::new() }
+    }
+
+    fn served(gpus: u32, counted: Option<u32>) -> Served {
+        let counted = counted.map(MilliGpus::from_gpus);
+        Served { hours: HorizonHours::ONE, limit: MilliGpus::from_gpus(gpus), counted }
     }
 
     #[test]
-    fn limits_count_where_they_are_of_the_quotas_that_are_served() {
+    fn hp_demand_that_a_renewal_counted_takes_nothing_from_its_limits() {
+        let limit = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
+        let hp_demand = Some(MilliGpus::from_gpus(36));
+        // The pool has not taken the new limits over yet, which are those of before.
+        let now = TasksNow { hp_demand, set: limit(30), left: limit(14), ..tasks(reported(90, &[]), 0) };
+        let left = |served| now.left(served).map(MilliGpus::as_gpus);
+        assert_eq!(left(served(30, Some(20))), Some(14.0), "16 have come since");
+        assert_eq!(left(served(30, Some(36))), Some(30.0), "they are counted");
+        assert_eq!(left(served(30, Some(50))), Some(30.0), "what has ended raises nothing");
+        assert_eq!(left(served(10, Some(20))), Some(0.0));
+    }
+
+    #[test]
+    fn limits_of_quotas_that_counted_no_demand_are_those_of_the_pool() {
         let limit = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
         let now = TasksNow { set: limit(30), left: limit(14), ..tasks(reported(90, &[]), 0) };
-        assert_eq!(now.left(&limit(30), HorizonHours::ONE), Some(MilliGpus::from_gpus(14)));
-        assert_eq!(now.left(&limit(40), HorizonHours::ONE), None, "a renewal that the pool does not know yet");
-        assert_eq!(now.left(&[], HorizonHours::ONE), None);
-        assert_eq!(now.left(&limit(30), HorizonHours::new(4).unwrap()), None);
+        assert_eq!(now.left(served(30, None)), Some(MilliGpus::from_gpus(14)));
+        assert_eq!(now.left(served(40, None)), None, "a renewal that the pool does not know yet");
+        assert_eq!(now.left(Served { hours: HorizonHours::new(4).unwrap(), ..served(30, None) }), None);
     }
 
     #[test]

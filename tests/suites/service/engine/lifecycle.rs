@@ -9,6 +9,7 @@ on_both_databases![
     the_same_task_again_is_answered_as_it_is_and_another_under_its_name_refused,
     spot_is_admitted_within_the_quota_and_refused_beyond_it,
     hp_demand_between_renewals_lowers_the_available_gpus,
+    the_first_renewal_that_counts_hp_demand_ends_what_was_taken_for_it,
     the_first_task_meets_the_quota_after_reads_of_the_pool,
     a_task_is_taken_back_wherever_it_is,
     bad_bodies_are_refused_by_their_fields,
@@ -97,6 +98,19 @@ async fn hp_demand_between_renewals_lowers_the_available_gpus(database: TestData
     let pods = available(&after) as u32;
     let within = submit(&service, &spot("within", 1.0, pods, Some(4))).await;
     assert_eq!(within["status"], "running", "{within}");
+}
+
+async fn the_first_renewal_that_counts_hp_demand_ends_what_was_taken_for_it(database: TestDatabase) {
+    let service = placing(&database, 60).await;
+    let _ = submit(&service, &hp("first", 8.0, 1)).await;
+    service.pass_s(1);
+    service.renew().await;
+    let _ = submit(&service, &hp("second", 8.0, 2)).await;
+    assert!(quota(&service, 4).await["reasons"].to_string().contains("tasks_since_renewal"));
+    service.pass_s(1);
+    service.renew().await;
+    let renewed = quota(&service, 4).await;
+    assert!(!renewed["reasons"].to_string().contains("tasks_since_renewal"), "{renewed}");
 }
 
 async fn the_first_task_meets_the_quota_after_reads_of_the_pool(database: TestDatabase) {

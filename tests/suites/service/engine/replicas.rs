@@ -14,6 +14,7 @@ on_both_databases![
     a_service_that_is_killed_is_followed_by_another,
     a_service_that_takes_over_promises_nothing_before_it_has_renewed,
     a_service_that_follows_answers_what_tasks_have_taken_and_offers_what_is_offered,
+    a_service_that_follows_counts_hp_demand_between_renewals_as_the_one_that_leads_does,
     a_service_that_cannot_take_its_own_lease_of_before_names_no_leader,
 ];
 
@@ -255,6 +256,23 @@ async fn a_service_that_follows_answers_what_tasks_have_taken_and_offers_what_is
     }
     assert_eq!(quota(&one, 2).await, quota(&other, 2).await);
     assert_eq!(number(&quota(&other, 2).await["used_gpus"]), 4.0, "new quotas have them, too");
+}
+
+async fn a_service_that_follows_counts_hp_demand_between_renewals_as_the_one_that_leads_does(database: TestDatabase) {
+    let (one, other) = two_with_quotas(&database).await;
+    let before = number(&quota(&other, 4).await["available_gpus"]);
+    assert_eq!(submit(&one, &hp("more", 8.0, 2)).await["status"], "running");
+    other.follow().await;
+    let after = quota(&other, 4).await;
+    assert_eq!(quota(&one, 4).await, after);
+    assert!((before - number(&after["available_gpus"]) - 16.0).abs() < 0.01, "{before} {after}");
+    assert!(after["reasons"].to_string().contains("tasks_since_renewal"), "{after}");
+    one.pass_s(1);
+    one.renew().await;
+    other.follow().await;
+    let renewed = quota(&other, 4).await;
+    assert_eq!(quota(&one, 4).await, renewed);
+    assert!(!renewed["reasons"].to_string().contains("tasks_since_renewal"), "{renewed}");
 }
 
 async fn a_service_that_cannot_take_its_own_lease_of_before_names_no_leader(database: TestDatabase) {
