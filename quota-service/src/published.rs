@@ -49,6 +49,8 @@ pub struct Glance {
     pub tasks: Option<TaskCounts>,
     /// Which side places them; `None` while it is undecided.
     pub placed_by: Option<PlacedBy>,
+    /// C of a pool without a quota, where it is known.
+    pub capacity: Option<MilliGpus>,
 }
 
 /// The answer for one number of hours, written out for every stage that it may reach.
@@ -233,7 +235,7 @@ impl PublishedPool {
             eta_moves: Vec::new(),
             stored_explanations: BTreeMap::new(),
             problem: Some(problem),
-            glance: Glance { outcomes_24h: BTreeMap::new(), tasks: None, placed_by: None },
+            glance: Glance { outcomes_24h: BTreeMap::new(), tasks: None, placed_by: None, capacity: None },
         }
     }
 }

@@ -20,6 +20,17 @@ pub struct Known {
     pub windows: Windows,
 }
 
+impl Known {
+    /// The capacity by the best source, also where a quota needs more than that.
+    #[must_use]
+    pub fn capacity(&self) -> Option<(MilliGpus, CapacitySource)> {
+        let reported = self.state.as_ref().map(|state| (state.capacity, CapacitySource::ReportedState));
+        reported
+            .or_else(|| self.node_capacity.map(|capacity| (capacity, CapacitySource::Nodes)))
+            .or_else(|| self.table_capacity.map(|capacity| (capacity, CapacitySource::CapacityTable)))
+    }
+}
+
 /// Where a capacity comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapacitySource {
@@ -131,11 +142,7 @@ pub fn supply(known: &Known, settings: &PoolSettings, now: UnixSeconds) -> Resul
             return Err(Unknown::FutureState { as_of });
         }
     }
-    let (capacity, capacity_source) = fresh
-        .map(|state| (state.capacity, CapacitySource::ReportedState))
-        .or_else(|| known.node_capacity.map(|capacity| (capacity, CapacitySource::Nodes)))
-        .or_else(|| known.table_capacity.map(|capacity| (capacity, CapacitySource::CapacityTable)))
-        .ok_or(Unknown::Capacity)?;
+    let (capacity, capacity_source) = known.capacity().ok_or(Unknown::Capacity)?;
     let sold = known.windows.sold(&settings.offered_hours, now);
     let kept = known.windows.unused(now);
     let Some(state) = fresh else {

@@ -59,11 +59,13 @@ function spark(pool) {
   );
 }
 
-/** A pool whose capacity is not known has no figures in the list, though usage and a run may be there: its page shows them. */
+/** A pool that never had a quota has no figures in the list but its capacity, though usage and a run may be there: its page shows them. */
+const isWithoutQuota = (pool) => !pool.computed_at;
 const isWithoutCapacity = (pool) => pool.capacity_gpus === null || pool.capacity_gpus === undefined;
 
 function demandCell(pool) {
   if (isWithoutCapacity(pool)) return h("span", { class: "why" }, "shown once the capacity is known");
+  if (isWithoutQuota(pool)) return h("span", { class: "why" }, "shown with the first quota");
   const placed = pool.hp_demand_gpus !== null && pool.hp_demand_gpus !== undefined;
   const mean = forecastMean(pool);
   const bounded = bound(pool) === null ? "" : `, bound ${number(round(bound(pool)))}`;
@@ -125,7 +127,7 @@ const COLUMNS = [
     by: (pool) => pool.id,
     cell: (pool) => [
       h("a", { href: poolLink(pool.id), data: { key: `pool-${pool.id}` } }, breakable(pool.id)),
-      !isWithoutCapacity(pool) && h("span", { class: "small" }, count(pool.organizations, "organization")),
+      !isWithoutQuota(pool) && h("span", { class: "small" }, count(pool.organizations, "organization")),
       h("span", { class: "small" }, placedBy(pool.placed_by)),
       pool.tasks &&
         h("span", { class: "small" }, `${number(pool.tasks.waiting)} waiting, ${number(pool.tasks.running)} running`),
@@ -146,7 +148,7 @@ const COLUMNS = [
     cell: (pool) =>
       isWithoutCapacity(pool)
         ? h("span", { class: "why" }, "not known")
-        : [h("span", { class: "big" }, number(pool.capacity_gpus)), bar(pool)],
+        : [h("span", { class: "big" }, number(pool.capacity_gpus)), !isWithoutQuota(pool) && bar(pool)],
   },
   { name: "HP demand", number: true, by: demandNow, cell: demandCell },
   { name: "Spot used", number: true, by: spotUsed, cell: (pool) => number(spotUsed(pool)) },

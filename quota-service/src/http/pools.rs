@@ -50,7 +50,9 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         placed_by: pool.glance.placed_by.map(Into::into),
         organizations: made_of.map_or(0, |made_of| made_of.corrected.issued().len()),
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
-        capacity_gpus: first.map(|answer| answer.fresh.capacity_gpus),
+        capacity_gpus: first
+            .map(|answer| answer.fresh.capacity_gpus)
+            .or_else(|| pool.glance.capacity.map(MilliGpus::as_gpus)),
         latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),
         quota_gpus_by_hours: by_hours(&|one| one.amounts(now).quota.as_gpus()),
         computed_quota_gpus_by_hours: by_hours(&|one| one.fresh.quota_gpus),

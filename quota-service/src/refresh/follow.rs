@@ -2,8 +2,8 @@
 
 use super::bases::FollowedBases;
 use super::followed::FollowedPools;
-use super::write;
-use crate::published::PublishedPool;
+use super::{read, write};
+use crate::published::{Glance, PublishedPool};
 use crate::quotas::Quotas;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, PoolId};
@@ -45,7 +45,13 @@ impl Follower {
         }
         match write::restored(quotas).await {
             Ok(pools) => {
-                let missing = without_quota(quotas, &now.1, &pools);
+                let mut missing = without_quota(quotas, &now.1, &pools);
+                for pool in &mut missing {
+                    let Ok((placed_by, capacity)) = read::side_and_capacity(&quotas.core, &pool.id).await else {
+                        return;
+                    };
+                    pool.glance = Glance { placed_by, capacity, ..pool.glance.clone() };
+                }
                 let pools = pools.into_iter().map(|pool| self.tasks.followed(pool));
                 let others = pools.chain(missing);
                 quotas.publish(others.filter(|pool| quotas.core.leases.led(&pool.id.cluster).is_none()).collect());

@@ -227,6 +227,28 @@ async fn eta(core: &Core, id: &PoolId, settings: &PoolSettings) -> Result<EtaSta
     Ok(EtaState { eta: settings.eta_start, moved_at })
 }
 
+/// The side that places a pool, and its capacity as far as it is known, where no quota is computed.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn side_and_capacity(core: &Core, id: &PoolId) -> Result<(Option<PlacedBy>, Option<MilliGpus>), StoreError> {
+    let store = core.store.as_ref();
+    let side = store.placement(id).await?.map(|placement| placement.placed_by);
+    let reported = if side == Some(PlacedBy::Headroom) { None } else { store.pool_state(id).await? };
+    let nodes = store.pool_nodes(id).await?;
+    let table = match core.clock.now().hour() {
+        Ok(present) => store.capacity_at(id, present).await?,
+        Err(_) => None,
+    };
+    let known = Known {
+        state: reported.map(|received| received.state),
+        node_capacity: nodes.iter().filter(|node| !node.drains).map(Node::capacity).reduce(MilliGpus::saturating_add),
+        table_capacity: table.map(|row| row.capacity),
+        ..Known::default()
+    };
+    Ok((side, known.capacity().map(|(capacity, _)| capacity)))
+}
+
 /// A pool at this moment, as far as it is known.
 struct Now {
     state: Option<PoolState>,

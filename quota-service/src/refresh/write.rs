@@ -1,6 +1,7 @@
 //! Writes a plan, and turns it into answers.
 
 use super::history::{History, news};
+use super::read;
 use crate::core::Core;
 use crate::engine::Placed;
 use crate::metrics;
@@ -47,6 +48,7 @@ pub async fn write(
             Err(why) => {
                 let mut kept = keep(quotas, plan.id, why.to_string(), pool.known.state.as_ref());
                 kept.glance.placed_by = pool.settings.placed_by;
+                kept.glance.capacity = pool.known.capacity().map(|(capacity, _)| capacity);
                 published.push(kept);
             }
         }
@@ -62,7 +64,7 @@ pub async fn write(
 /// Figures of a pool beside its quotas.
 async fn glance(core: &Core, pool: &PoolId, placed: Option<&Placed>, now: UnixSeconds) -> Result<Glance, StoreError> {
     let outcomes_24h = core.store.count_outcomes(pool, now.plus_s(-DAY_S)).await?;
-    Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks), placed_by: None })
+    Ok(Glance { outcomes_24h, tasks: placed.map(|placed| placed.tasks), placed_by: None, capacity: None })
 }
 
 /// Writes a move of eta. `false` where another writer moved it meanwhile: the next renewal reads that move.
@@ -137,9 +139,9 @@ fn keep(quotas: &Quotas, id: PoolId, problem: String, state: Option<&PoolState>)
 pub async fn kept(quotas: &Quotas, pools: Vec<PoolId>, problem: &str) -> Result<Vec<PublishedPool>, StoreError> {
     let mut all = Vec::with_capacity(pools.len());
     for id in pools {
-        let placed_by = quotas.core.store.placement(&id).await?.map(|placement| placement.placed_by);
+        let (placed_by, capacity) = read::side_and_capacity(&quotas.core, &id).await?;
         let mut one = keep(quotas, id, problem.to_owned(), None);
-        one.glance.placed_by = placed_by;
+        one.glance = Glance { placed_by, capacity, ..one.glance };
         all.push(one);
     }
     Ok(all)

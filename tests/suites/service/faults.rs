@@ -38,6 +38,8 @@ async fn without_a_run_there_is_no_quota_and_the_answer_has_a_remedy(database: T
     assert_eq!(answer.expect(503)["detail"], "the cluster has no promoted run: train --cluster NAME");
     assert_eq!(service.get("/readyz").await.status, 503);
     assert_eq!(service.get("/healthz").await.status, 200);
+    let listed = service.get("/v1/pools").await.expect(200)["pools"][0].clone();
+    assert_eq!((&listed["capacity_gpus"], &listed["computed_at"]), (&json!(100.0), &Value::Null), "{listed}");
 }
 
 async fn without_a_known_capacity_there_is_no_quota_yet(database: TestDatabase) {
@@ -52,6 +54,7 @@ async fn without_a_known_capacity_there_is_no_quota_yet(database: TestDatabase) 
     empty.renew().await;
     let problem = empty.get(&quota_path(4)).await.expect(503);
     assert!(problem["detail"].as_str().unwrap().contains("its capacity is not known"), "{problem}");
+    assert_eq!(empty.get("/v1/pools").await.expect(200)["pools"][0]["capacity_gpus"], Value::Null);
     drop(service);
 }
 
