@@ -22,6 +22,13 @@ pub fn valid(pem: &[u8]) -> Option<RangeInclusive<i64>> {
     all
 }
 
+/// A time in seconds since 1970 as RFC 3339.
+#[must_use]
+pub fn moment(seconds: i64) -> String {
+    let epoch = command_line::instant("1970-01-01T00:00:00Z");
+    epoch.map_or_else(|_| format!("{seconds} s after 1970"), |epoch| epoch.plus_s(seconds).to_string())
+}
+
 /// As RFC 3339.
 fn in_words(tag: u8, text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
