@@ -205,10 +205,10 @@ impl PublishedPool {
         has_lowered.then(|| self.with_answers(answers))
     }
 
-    /// The same pool, placed by Headroom.
+    /// The same pool, placed by this side.
     #[must_use]
-    pub fn placed_here(&self) -> Self {
-        let glance = Glance { placed_by: Some(PlacedBy::Headroom), ..self.glance.clone() };
+    pub fn with_side(&self, side: PlacedBy) -> Self {
+        let glance = Glance { placed_by: Some(side), ..self.glance.clone() };
         Self { glance, ..self.with_answers(self.answers.clone()) }
     }
 

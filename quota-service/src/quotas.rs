@@ -81,15 +81,15 @@ impl Quotas {
         before.keys().any(|pool| !basis.followed.contains_key(pool))
     }
 
-    /// Notes that this service places a pool, which may have been undecided when its quotas were read.
-    pub fn place_here(&self, pool: &PoolId) {
+    /// Notes the side that places a pool, which may have been undecided when its quotas were read.
+    pub fn note_side(&self, pool: &PoolId, side: PlacedBy) {
         let basis = self.basis();
         self.published.rcu(|published| {
             let known = published.pool(pool.cluster.as_str(), pool.gpu_model.as_str());
-            let undecided = known.filter(|known| known.glance.placed_by != Some(PlacedBy::Headroom));
+            let undecided = known.filter(|known| known.glance.placed_by != Some(side));
             undecided.map_or_else(
                 || Arc::clone(published),
-                |known| Arc::new(published.with([Arc::new(known.placed_here())])),
+                |known| Arc::new(published.with([Arc::new(known.with_side(side))])),
             )
         });
         self.hold_back(&basis, |known| known == pool);

@@ -53,6 +53,8 @@ pub async fn explain(
     let mut explanation = computed.or_else(stored).ok_or_else(|| nothing_for(&pool, query.hours))?;
     let drifts = quotas.drift.load();
     let drift = drifts.get(&pool.id.cluster).and_then(|cluster| cluster.pools.get(&pool.id));
+    // It may have been decided since the quota was computed.
+    explanation.placed_by = pool.glance.placed_by.map(Into::into).or(explanation.placed_by);
     explanation.drift = drift.map(drift::explanation);
     explanation.starts = starts.coverage(&pool.id).await?;
     Ok(Json(explanation))

@@ -142,7 +142,9 @@ async fn listens_to_reports(renewals: &Renewals, who: &Caller, pool: &PoolId) ->
         let (before, after, reason) = (None, PlacedBy::External, "first reported state");
         let target = format!("/v1/pools/{pool}/state");
         let decision = Decision { pool, before, after, reason, action: "PUT /v1/pools/{id}/state", target: &target };
-        placed_by::decide(&renewals.core, &renewals.engine, who, decision).await?
+        let side = placed_by::decide(&renewals.core, &renewals.engine, who, decision).await?;
+        renewals.quotas.note_side(pool, side);
+        side
     };
     match side {
         PlacedBy::External => Ok(()),

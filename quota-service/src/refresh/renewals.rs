@@ -96,7 +96,7 @@ impl Renewals {
             // Its first task may have come since its quotas were read.
             let placement = self.core.store.placement(&pool).await?;
             if placement.is_some_and(|placement| placement.placed_by == PlacedBy::Headroom) {
-                self.quotas.place_here(&pool);
+                self.quotas.note_side(&pool, PlacedBy::Headroom);
             }
         }
         self.gained.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -69,6 +69,10 @@ async fn a_stray_task_does_not_take_over_a_pool_that_an_external_scheduler_repor
 async fn a_pool_of_an_external_scheduler_without_nodes_is_not_asked_for_nodes(database: TestDatabase) {
     let service = serving(&database, 128).await;
     let _ = report(&service, 5, json!({})).await.expect(200);
+    // Before a renewal.
+    let explain = service.get(&quota_path(4).replace("/quota", "/v1/quota/explain")).await.expect(200);
+    let pools = service.get("/v1/pools").await.expect(200);
+    assert_eq!((&explain["placed_by"], &pools["pools"][0]["placed_by"]), (&"external".into(), &"external".into()));
     let mut price = hp("stray", 8.0, 1);
     for field in ["id", "class"] {
         price.as_object_mut().unwrap().remove(field);
