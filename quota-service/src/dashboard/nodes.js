@@ -300,6 +300,8 @@ export function nodesSection(pool) {
     title: "Nodes",
     about: "Nodes are read at each renewal of the quotas: a peak is the highest reading of an hour, and what rises and falls between two is not seen.",
     everyMs: 120_000,
+    elsewhere: () =>
+      pool.isExternal && "Another scheduler places the tasks of this pool: what runs on its nodes is not known here.",
     before: element,
     sources: () => ({ answer: address(`/v1/pools/${encodeURIComponent(pool.id)}/nodes`, { hours: 168 }) }),
     render: ({ answer }) => {

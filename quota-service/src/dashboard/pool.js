@@ -17,10 +17,11 @@ import { sharesSection } from "./shares.js";
 import { tasksSection } from "./tasks.js";
 import { whatIfSection } from "./whatif.js";
 
-/** `CLUSTER:GPU_MODEL` in its parts. */
+/** `CLUSTER:GPU_MODEL` in its parts. Whether an external scheduler places it, the list of pools says. */
 function named(id) {
   const colon = id.indexOf(":");
-  return { id, cluster: colon < 0 ? id : id.slice(0, colon), gpu_model: colon < 0 ? "" : id.slice(colon + 1) };
+  const [cluster, gpu_model] = colon < 0 ? [id, ""] : [id.slice(0, colon), id.slice(colon + 1)];
+  return { id, cluster, gpu_model, isExternal: false };
 }
 
 /** Takes over what the list of pools says: which hours are offered, and whether the pool is there at all. */
@@ -88,6 +89,7 @@ export function poolPage(id) {
     }
     const { pools } = answer.data;
     const found = take(state, pools, id);
+    pool.isExternal = found?.summary.placed_by === "external";
     trouble.replaceChildren(...(found ? [] : [unknown(pools)]));
     if (!found || found.same) return;
     quota.showHours();

@@ -57,6 +57,7 @@ export class Section {
    * @param {(data: object, section: Section) => any} what.render the content
    * @param {number} [what.everyMs] how long an answer stands, where it changes seldom and is dear
    * @param {boolean} [what.quietTitle] the heading of the page says it already
+   * @param {() => string|false} [what.elsewhere] what to say in place of a refusal, where another scheduler places the tasks of the pool
    * @param {any} [what.before] what stands above the content and is made once
    * @param {any} [what.after] what stands below
    */
@@ -96,7 +97,8 @@ export class Section {
     this.gone = got.find(({ gone }) => gone)?.gone ?? null;
     this.refused = got.find(({ fault, gone }) => fault && fault !== gone && !isAbsent(fault))?.fault ?? null;
     this.readAt = readAtOf(got);
-    const key = sources.map((source, index) => this.keyOf(source, got[index])).join("\n");
+    const keys = sources.map((source, index) => this.keyOf(source, got[index]));
+    const key = [this.elsewhere?.() || "", ...keys].join("\n");
     if (!force && key === this.seen) return false;
     const first = this.seen === null;
     this.seen = key;
@@ -118,6 +120,8 @@ export class Section {
   refuse(fault) {
     this.data = null;
     const again = () => this.refresh(true);
+    const elsewhere = isAbsent(fault) && this.elsewhere?.();
+    if (elsewhere) return this.show(() => h("p", { class: "quiet" }, elsewhere));
     const isOlder = this.gone && fault !== this.gone;
     this.show(() => (isOlder ? [this.oldNotice(), notice(fault)] : notice(fault, again)));
   }

@@ -37,6 +37,8 @@ export function sharesSection(pool) {
   return new Section({
     id: "shares",
     title: "Fair shares of spot",
+    elsewhere: () =>
+      pool.isExternal && "Another scheduler places the tasks of this pool: fair shares are kept where Headroom places.",
     sources: () => ({ answer: address(`/v1/pools/${encodeURIComponent(pool.id)}/shares`, {}) }),
     render: ({ answer: { half_life_hours: halfLife, organizations } }) => {
       if (halfLife === null)

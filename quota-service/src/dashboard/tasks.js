@@ -47,6 +47,7 @@ export function tasksSection(pool) {
   return new Section({
     id: "tasks",
     title: "Waiting tasks",
+    elsewhere: () => pool.isExternal && "Another scheduler places the tasks of this pool: what waits is in its queue.",
     sources: () => ({
       answer: address("/v1/tasks", { cluster: pool.cluster, gpu_model: pool.gpu_model, status: "waiting", limit: 100 }),
     }),

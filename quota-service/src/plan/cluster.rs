@@ -13,12 +13,12 @@ use forecaster::watched::Served;
 use forecaster::{Predict, PredictError, Trained, side_by_side};
 use placement::eta::{Ended, EtaDecision, EtaState};
 use placement::overrides::Overridden;
-use placement::{Known, Quota, SettingsError, Supply, Unknown, staleness};
+use placement::{CapacitySource, Known, Quota, SettingsError, Supply, Unknown, staleness};
 use std::sync::Arc;
 use store::{OutcomeId, OverrideRecord, RunId};
 use vocab::{
-    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, Organization, PoolId,
-    UnixSeconds,
+    DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, HpJob, MilliGpus, Organization, PlacedBy,
+    PoolId, UnixSeconds,
 };
 
 /// The promoted run of a cluster.
@@ -150,6 +150,17 @@ pub struct PoolQuota {
     pub reporting_organizations: usize,
     /// Those of them that have not reported the hour before the issue time.
     pub not_reported: Vec<Organization>,
+}
+
+impl PoolQuota {
+    /// The source of the capacity. Nobody reports the state of a pool that Headroom places: it is that of its nodes.
+    #[must_use]
+    pub fn capacity_source(&self) -> CapacitySource {
+        match (self.settings.placed_by, self.supply.capacity_source) {
+            (Some(PlacedBy::Headroom), CapacitySource::ReportedState) => CapacitySource::Nodes,
+            (_, source) => source,
+        }
+    }
 }
 
 /// Result for a pool.

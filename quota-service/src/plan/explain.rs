@@ -127,7 +127,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
         placed_by: pool.settings.placed_by.map(Into::into),
         capacity: CapacityExplanation {
             capacity_gpus: quota.capacity.as_gpus(),
-            source: pool.supply.capacity_source.into(),
+            source: pool.capacity_source().into(),
         },
         forecast: ForecastExplanation {
             run_id: Some(pool.run.id.to_string()),
@@ -184,7 +184,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
     let live = live_sentence(pool, bound, place) + &kept_sentence(pool, place) + &returns + &sentence(pool, quota);
     let decided = &quota.reasons.first().map(ToString::to_string).unwrap_or_default();
     vec![
-        format!("C = {} GPUs, from {}", quota.capacity, pool.supply.capacity_source.as_str()),
+        format!("C = {} GPUs, from {}", quota.capacity, pool.capacity_source().as_str()),
         format!(
             "B_{hours} = {} GPUs: {} at p = {rate} over {}, {how}{raised}, rounded up{live}",
             quota.demand_bound,

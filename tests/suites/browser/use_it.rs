@@ -74,6 +74,21 @@ async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     assert_eq!(browser.complaints(), [""; 0]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_another_scheduler_places_says_so_where_tasks_and_nodes_would_stand() {
+    let Some(opened) = Opened::new().await else { return };
+    let id = "demo%3A%3Ci%3EB200%3C%2Fi%3E";
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let state = json!({ "capacity_gpus": 600, "idle_gpus": 100, "spot_gpus_by_guarantee_hours": {}, "as_of": vocab::UnixSeconds::new(now).to_string() });
+    let (status, body) = opened.service.send("PUT", &format!("/v1/pools/{id}/state"), Some(&state)).unwrap();
+    assert_eq!(status, 200, "{body}");
+    opened.go(&format!("#/pool/{id}"));
+    for part in ["nodes", "tasks", "shares"] {
+        let shown = opened.browser.texts(&format!("#{part} .body")).join("");
+        assert!(shown.starts_with("Another scheduler places the tasks of this pool"), "{part}: {shown}");
+    }
+}
+
 /// Moves on with the tabulator until the element with the keyboard is the one that is wanted.
 fn tab_to(browser: &Browser, held: &str, wanted: &str) {
     for _ in 0..300 {

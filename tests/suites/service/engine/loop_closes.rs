@@ -28,6 +28,11 @@ async fn the_quota_is_cut_from_the_gpus_of_the_pool(database: TestDatabase) {
         ((480.0, 456.0, 8.0), (480.0, 456.0, 8.0), (480.0, 456.0, 0.0))
     );
     assert!(!codes(&quota(&service, 4).await).contains(&"estimated".to_owned()));
+    let explained = service.get(&quota_path(4).replace("/quota", "/v1/quota/explain")).await.expect(200);
+    assert_eq!(
+        (&explained["capacity"]["source"], &explained["steps"][0]),
+        (&json!("nodes"), &json!("C = 480.000 GPUs, from nodes"))
+    );
     put_node(&service, "n59", true).await;
     service.renew().await;
     assert_eq!(of(4).await, (472.0, 448.0, 0.0), "a node that drains offers nothing");
