@@ -79,7 +79,7 @@ fn windows<'a>(panel: &'a Panel, what: &Source<'_>, series: usize) -> Vec<(usize
 fn lost_gpus(came: &Outcome<'_>, forecast: &DemandForecast, steps: &[usize]) -> f64 {
     let lost = |step: &usize| {
         let quantiles = forecast.steps()[*step].quantiles_gpus.into_iter().zip(QUANTILE_LEVELS);
-        quantiles.map(|(said, level)| pinball(came.demand_gpus[*step], said, level)).sum::<f64>()
+        quantiles.map(|(predicted, level)| pinball(came.demand_gpus[*step], predicted, level)).sum::<f64>()
     };
     steps.iter().filter(|step| came.measured[**step]).map(lost).sum()
 }

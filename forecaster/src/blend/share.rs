@@ -34,9 +34,9 @@ pub(super) fn of_network(
         for (output, losses) in losses.iter_mut().enumerate() {
             let trees = judged.predicted(&forests.steps()[part][output]);
             for (row, target) in targets.iter().enumerate().filter(|(_, target)| !target.is_nan()) {
-                let said = [trees[row], f64::from(answers[part][row * WIDE + output])];
-                for (loss, said) in losses.iter_mut().zip(said) {
-                    *loss += judged.scales[row] * loss_of(output, *target, said, judged.scales[row]);
+                let predicted = [trees[row], f64::from(answers[part][row * WIDE + output])];
+                for (loss, predicted) in losses.iter_mut().zip(predicted) {
+                    *loss += judged.scales[row] * loss_of(output, *target, predicted, judged.scales[row]);
                 }
             }
         }
@@ -46,10 +46,10 @@ pub(super) fn of_network(
 }
 
 /// The loss of an output, in deviations of the series, that were so many GPUs.
-fn loss_of(output: usize, target: f64, said: f64, scale_gpus: f64) -> f64 {
+fn loss_of(output: usize, target: f64, predicted: f64, scale_gpus: f64) -> f64 {
     match output.checked_sub(1) {
-        None => (target - said).powi(2) * scale_gpus,
-        Some(quantile) => pinball(target, said, QUANTILE_LEVELS[quantile]),
+        None => (target - predicted).powi(2) * scale_gpus,
+        Some(quantile) => pinball(target, predicted, QUANTILE_LEVELS[quantile]),
     }
 }
 

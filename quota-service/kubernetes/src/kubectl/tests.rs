@@ -77,7 +77,9 @@ fn a_what_if_shows_both_sides_and_the_steps_between_them() {
 
 /// Nodes of two models, and devices on one of them.
 fn put_devices(fake: &FakeKubernetes) {
-    fake_kubernetes::crds::dynamic_resources(&["v1"]).into_iter().for_each(|kind| _ = fake.put(kind));
+    for kind in fake_kubernetes::crds::dynamic_resources(&["v1"]) {
+        fake.put(kind);
+    }
     for (name, model) in [("n0", "A100"), ("n1", "H100")] {
         let labels = json!({ "nvidia.com/gpu.product": model });
         fake.put(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels } }));

@@ -45,14 +45,15 @@ fn note_hours(before: &mut Option<NotOffered>, now: Option<NotOffered>) {
     if *before == now {
         return;
     }
-    match &now {
-        Some(without) => warn!(
+    if let Some(without) = &now {
+        warn!(
             quota_hours = without.hours.get(),
             pools = without.pools,
             fix = without.fix("quota_hours"),
             "these pools have no quota of so many hours: 0 is published for them"
-        ),
-        None => info!("all published pools have a quota of quota_hours now"),
+        );
+    } else {
+        info!("all published pools have a quota of quota_hours now");
     }
     *before = now;
 }
