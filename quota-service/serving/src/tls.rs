@@ -224,7 +224,7 @@ pub async fn watch(tls: Arc<Tls>, mut reload: watch::Receiver<u64>, ends: impl F
             Err(why) => tracing::debug!(why, "the certificates could not be read again"),
             Ok(is_new) => {
                 if is_new {
-                    // What is read again is logged with its end, which may be the same.
+                    // A certificate that is read again is logged with its end, which may be the same.
                     ending = ending::Ending::default();
                 }
                 if standing.is_over("").is_some() || is_new {
