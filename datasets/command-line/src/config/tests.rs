@@ -157,7 +157,7 @@ fn a_file_that_is_none_or_not_there_is_refused() {
 }
 
 #[test]
-fn what_a_program_fills_from_a_source_of_its_own_is_shown_with_its_origin() {
+fn settings_from_another_source_are_shown_with_its_origin() {
     let fill = |mut values: Example| {
         values.listen = "127.0.0.1:9090".into();
         Ok(values)

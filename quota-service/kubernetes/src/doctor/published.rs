@@ -18,7 +18,7 @@ pub async fn of(api: &Api, config: &Config, view: &View) -> Vec<Check> {
     let mut checks: Vec<Check> = twice(config).into_iter().collect();
     // The admission check counts every promise of a pool, wherever its pod is; a ResourceQuota is asked by nobody before.
     if config.publishes() && (config.resource_quota || !config.admission_check) {
-        checks.extend(governed(api, config).await.and_then(|governed| outside(view, &governed)));
+        checks.extend(governed(api, config).await.and_then(|governed| outside(config, view, &governed)));
     }
     checks.extend(left(api, config).await);
     checks
@@ -67,7 +67,7 @@ async fn governed(api: &Api, config: &Config) -> Option<BTreeSet<String>> {
 }
 
 /// Spot pods that hold GPUs elsewhere. Those of classes at will are promised nothing, and are left out.
-fn outside(view: &View, governed: &BTreeSet<String>) -> Option<Check> {
+fn outside(config: &Config, view: &View, governed: &BTreeSet<String>) -> Option<Check> {
     let is_outside = |pod: &&PodFacts| {
         pod.class == TaskClass::Spot
             && pod.life == Life::Runs
@@ -86,6 +86,11 @@ fn outside(view: &View, governed: &BTreeSet<String>) -> Option<Check> {
         shown.join(", "),
         if namespaces.len() > SHOWN { ", …" } else { "" }
     );
-    let fix = "give these namespaces a LocalQueue or a share, or switch admission_check on, which counts every promise";
+    // It counts every promise for Kueue; a ResourceQuota is asked by nobody.
+    let fix = if config.admission_check {
+        "give these namespaces a LocalQueue or a share"
+    } else {
+        "give these namespaces a LocalQueue or a share, or switch admission_check on, which counts every promise"
+    };
     (!pods.is_empty()).then(|| Check::warn("spot outside of the quota", found, fix))
 }

@@ -48,6 +48,7 @@ async fn spot_pods_that_no_published_quota_holds_are_counted() {
     patient.config.admission_check = false;
     let warned = outside(&patient.warnings().await).expect("no namespace has a LocalQueue");
     assert!(warned.contains("2 spot pods hold 2 GPUs on top of the published quota"), "{warned}");
+    assert!(warned.contains("switch admission_check on"), "{warned}");
     patient.fake.deny(Rule::new("list", "kueue.x-k8s.io", "localqueues"));
     assert_eq!(outside(&patient.warnings().await), None, "it is not known which namespaces Kueue governs");
     patient.fake.deny_nothing();
@@ -64,6 +65,9 @@ async fn spot_pods_that_no_published_quota_holds_are_counted() {
     patient.config.resource_quota_shares = "nobody=1".parse().unwrap();
     let warned = outside(&patient.warnings().await).expect("no namespace of theirs has a share");
     assert!(warned.contains("2 spot pods hold 2 GPUs"), "{warned}");
+    patient.config.admission_check = true;
+    let warned = outside(&patient.warnings().await).expect("no ResourceQuota asks the check");
+    assert!(!warned.contains("switch admission_check on"), "{warned}");
 }
 
 #[tokio::test]
