@@ -41,6 +41,8 @@ pub struct Options {
     pub limit: Duration,
     /// Time for which a request is sent again while the service is away or busy. Zero: it is sent once.
     pub patience: Duration,
+    /// Called before each pause with the fault and the time until the request is sent again, so that a person who waits knows why.
+    pub on_pause: Option<fn(&ClientError, Duration)>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             user_agent: concat!("headroom-client/", env!("CARGO_PKG_VERSION")).to_owned(),
             limit: Duration::from_secs(10),
             patience: Duration::ZERO,
+            on_pause: None,
         }
     }
 }
@@ -186,6 +189,9 @@ impl Client {
             let pause = pauses.next(fault.retry_after());
             if Instant::now() + pause > until {
                 return Err(fault);
+            }
+            if let Some(on_pause) = self.options.on_pause {
+                on_pause(&fault, pause);
             }
             tokio::time::sleep(pause).await;
         }

@@ -1,9 +1,10 @@
 //! The settings of the program.
 
-use command_line::BadValue;
+use command_line::{BadValue, print_notice};
 use headroom_client::{Client, ClientError, Options, ServiceUrl};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Once;
 use std::time::Duration;
 
 /// Settings of this program.
@@ -56,6 +57,17 @@ fn path(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| text.into())
 }
 
+/// Once for each command: without it a person sees nothing for as long as the patience lasts.
+fn say_that_it_waits(fault: &ClientError, pause: Duration) {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        print_notice(format_args!(
+            "{fault}. Asking again in {} s, until patience_s is over",
+            pause.as_secs_f64().ceil() as u64
+        ));
+    });
+}
+
 impl Config {
     /// A client by these settings.
     ///
@@ -69,6 +81,7 @@ impl Config {
             setting_prefix: "api_",
             user_agent: concat!("headroom/", env!("CARGO_PKG_VERSION")).to_owned(),
             patience: Duration::from_secs(self.patience_s),
+            on_pause: Some(say_that_it_waits),
             ..Options::default()
         })
     }
