@@ -31,6 +31,14 @@ fn panel_by(calendar: &str) -> Panel {
     builder.finish().unwrap()
 }
 
+/// A few epochs and trees: a checkpoint is the same work whether its model has learned much or little.
+fn settings() -> Settings {
+    let mut settings = Settings::DEFAULT;
+    (settings.lesson.epochs, settings.lesson.rows_per_epoch) = (3, 1_000);
+    settings.growth.rounds = 20;
+    settings
+}
+
 fn trained(kind: ModelKind) -> Trained {
     trained_on(&panel(), kind, 4)
 }
@@ -40,7 +48,7 @@ fn trained_on(panel: &Panel, kind: ModelKind, horizon: u64) -> Trained {
     let lookback_hours = if kind == ModelKind::DeepAr { 168 } else { 48 };
     let spec = ModelSpec { kind, horizon: HorizonHours::new(horizon).unwrap(), lookback_hours, seed: 3 };
     let split = split(panel, panel.end(), &spec).unwrap();
-    train(&Fit { panel, split, spec, settings: Settings::DEFAULT }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ())
+    train(&Fit { panel, split, spec, settings: settings() }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ())
         .unwrap()
         .0
 }
@@ -121,8 +129,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
         assert_eq!(save(&one), save(&trained(kind)), "{kind}");
         let panel = panel();
         let spec = ModelSpec { seed: 4, ..one.spec };
-        let fit =
-            Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec, settings: Settings::DEFAULT };
+        let fit = Fit { panel: &panel, split: split(&panel, panel.end(), &spec).unwrap(), spec, settings: settings() };
         let other = train(&fit, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).unwrap().0;
         assert_ne!(save(&one), save(&other), "{kind}");
     }
