@@ -152,6 +152,8 @@ impl Parts {
         let (sender, offers) = watch::channel(Arc::new(Offers::default()));
         let mut writing = self.begin_writing(&offers);
         writing.extend(self.begin_extending(&offers));
+        let logging = publish::hours::log_changes(self.config.clone(), offers.clone(), self.stop.clone());
+        writing.push(tokio::spawn(logging));
         let every = Duration::from_secs(self.config.poll_s);
         let cluster = (self.config.cluster.to_string(), PROGRAM);
         let polling = offers::poll(self.headroom.clone(), self.shared.clone(), cluster, every, sender);

@@ -33,11 +33,7 @@ fn hours(config: &Config, offers: &Offers) -> Vec<Check> {
         Check::fail("quota_hours", found, without.fix("quota_hours"))
     });
     let promised = hours::default_not_offered(config, offers).map(|without| {
-        let then = if config.admission_check {
-            "the check rejects, and Kueue deactivates, each spot Workload that states no hours"
-        } else {
-            "spot pods that state no hours are promised what no quota holds"
-        };
+        let then = hours::consequence_of_default(config);
         let found = format!("there is no quota of {} h for {}: {then}", without.hours.get(), without.pools);
         let fix = format!("{}; 0 promises nothing to pods that state none", without.fix("default_guarantee_hours"));
         Check::fail("default_guarantee_hours", found, fix)

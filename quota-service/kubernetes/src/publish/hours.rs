@@ -3,6 +3,9 @@
 use crate::config::Config;
 use crate::headroom::{Offer, Offers};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tracing::{info, warn};
 use vocab::{GpuModel, HorizonHours};
 
 /// Pools that have quotas, and none of some hours.
@@ -46,6 +49,85 @@ pub fn quota_not_offered(config: &Config, offers: &Offers) -> Option<NotOffered>
 pub fn default_not_offered(config: &Config, offers: &Offers) -> Option<NotOffered> {
     let limits = |offer: &Offer| offer.limits.iter().map(|limit| limit.hours).collect();
     not_offered(config, offers, config.default_guarantee_hours.0?, limits)
+}
+
+/// What a `default_guarantee_hours` that a pool does not offer does to spot work that states no hours.
+#[must_use]
+pub const fn consequence_of_default(config: &Config) -> &'static str {
+    if config.admission_check {
+        "the check rejects, and Kueue deactivates, each spot Workload that states no hours"
+    } else {
+        "spot pods that state no hours are promised what no quota holds"
+    }
+}
+
+/// Logs each change of the hours that pools have no quota of, until `stop` is set. Every mode needs it: without one that publishes,
+/// `default_guarantee_hours` promises all the same.
+pub async fn log_changes(
+    config: Arc<Config>,
+    mut offers: watch::Receiver<Arc<Offers>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut logged = Logged::default();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stops| *stops) => return,
+            changed = offers.changed() => if changed.is_err() { return },
+        }
+        let offers = offers.borrow_and_update().clone();
+        logged.note(&config, &offers);
+    }
+}
+
+/// What was logged last.
+#[derive(Debug, Default)]
+struct Logged {
+    quota: Option<NotOffered>,
+    default: Option<NotOffered>,
+}
+
+impl Logged {
+    fn note(&mut self, config: &Config, offers: &Offers) {
+        self.note_quota(quota_not_offered(config, offers));
+        self.note_default(config, default_not_offered(config, offers));
+    }
+
+    /// A 0 that is published looks like a pool that is full.
+    fn note_quota(&mut self, now: Option<NotOffered>) {
+        if self.quota == now {
+            return;
+        }
+        if let Some(without) = &now {
+            warn!(
+                quota_hours = without.hours.get(),
+                pools = without.pools,
+                fix = without.fix("quota_hours"),
+                "these pools have no quota of so many hours: 0 is published for them"
+            );
+        } else {
+            info!("all published pools have a quota of quota_hours now");
+        }
+        self.quota = now;
+    }
+
+    /// Workloads that are deactivated by it look like those of users who stated wrong hours.
+    fn note_default(&mut self, config: &Config, now: Option<NotOffered>) {
+        if self.default == now {
+            return;
+        }
+        if let Some(without) = &now {
+            warn!(
+                default_guarantee_hours = without.hours.get(),
+                pools = without.pools,
+                fix = without.fix("default_guarantee_hours"),
+                "these pools offer no guarantee of so many hours: {}",
+                consequence_of_default(config)
+            );
+        } else {
+            info!("all pools offer default_guarantee_hours now; Workloads that were deactivated stay so");
+        }
+        self.default = now;
+    }
 }
 
 fn not_offered(
@@ -142,6 +224,49 @@ pub(crate) mod tests {
         let apart = offers(&[("A100", &[1]), ("H100", &[2])]);
         let fix = quota_not_offered(&config(1), &apart).unwrap().fix("quota_hours");
         assert!(fix.starts_with("let all pools offer the same hours"), "{fix}");
+    }
+
+    /// Lines of the log.
+    #[derive(Clone, Default)]
+    struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn default_guarantee_hours_that_a_pool_does_not_offer_are_logged_once_for_each_change() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let lines = |text: &str| {
+            let all = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+            all.lines().filter(|line| line.contains(text)).count()
+        };
+        // No mode publishes: the check alone promises.
+        let default_guarantee_hours = 3_u64.try_into().unwrap();
+        let config = Config { default_guarantee_hours, admission_check: true, ..Config::default() };
+        let mut logged = Logged::default();
+        for _ in 0..2 {
+            logged.note(&config, &offers(&[("A100", &[1, 2, 4])]));
+        }
+        assert_eq!([lines("these pools offer no guarantee of so many hours"), lines("WARN")], [1, 1]);
+        assert_eq!(lines("A100 (it has 1 h, 2 h, 4 h)"), 1);
+        assert_eq!(lines("Kueue deactivates, each spot Workload that states no hours"), 1);
+        logged.note(&config, &offers(&[("A100", &[1, 2])]));
+        assert_eq!(lines("WARN"), 2, "other hours are offered");
+        for _ in 0..2 {
+            logged.note(&config, &offers(&[("A100", &[1, 3])]));
+        }
+        assert_eq!([lines("WARN"), lines("all pools offer default_guarantee_hours now")], [2, 1]);
     }
 
     #[test]

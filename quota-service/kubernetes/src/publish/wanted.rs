@@ -1,6 +1,5 @@
 //! The quota to publish: what spot may hold in all, from the last offer of Headroom and the pool as it is now.
 
-use super::hours::{self, NotOffered};
 use super::plan::{Amounts, AtWill, Basis, Part, Wanted};
 use crate::cluster::watch::Shared;
 use crate::config::Config;
@@ -12,7 +11,6 @@ use placement::cluster_quota::{Counted, quota_in_all, quotas_apart};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tracing::{info, warn};
 use vocab::{GpuModel, HorizonHours, MilliGpus, TaskClass};
 
 const MILLI: u64 = MilliGpus::PER_GPU;
@@ -25,37 +23,17 @@ pub async fn want(
     sender: watch::Sender<Arc<Wanted>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut without = None;
     loop {
         tokio::select! {
             _ = stop.wait_for(|stops| *stops) => return,
             changed = offers.changed() => if changed.is_err() { return },
         }
         let offers = offers.borrow_and_update().clone();
-        note_hours(&mut without, hours::quota_not_offered(&config, &offers));
         let wanted = wanted(&offers, &shared.read(), config.quota_hours.0);
         // By a stale view nothing is written and no heartbeat renewed: the watchdog lowers what stands.
         let is_known = wanted.is_known && !shared.is_stale();
         sender.send_replace(Arc::new(Wanted { is_known, ..wanted }));
     }
-}
-
-/// Logs each change of what `quota_hours` publishes nothing for: a 0 that is published looks like a pool that is full.
-fn note_hours(before: &mut Option<NotOffered>, now: Option<NotOffered>) {
-    if *before == now {
-        return;
-    }
-    if let Some(without) = &now {
-        warn!(
-            quota_hours = without.hours.get(),
-            pools = without.pools,
-            fix = without.fix("quota_hours"),
-            "these pools have no quota of so many hours: 0 is published for them"
-        );
-    } else {
-        info!("all published pools have a quota of quota_hours now");
-    }
-    *before = now;
 }
 
 /// GPUs that spot may hold in each pool, in whole GPUs; 0 in a pool without an offer.
