@@ -10,7 +10,7 @@ mod tests;
 pub mod watch;
 
 pub use attempt::Attempt;
-pub use read::{GangObject, GangSet, PastEviction, SetPod, Stated, gangs_of, named_gangs};
+pub use read::{GangObject, GangSet, PastEviction, SetPod, Stated, gangs_of, may_replace, named_gangs};
 pub use runs::Runs;
 pub use store::{Gangs, Missing};
 

@@ -23,12 +23,22 @@ const NO_JOBS: &[&str] = &["ReplicaSet", "StatefulSet", "DaemonSet", "Node"];
 #[must_use]
 pub fn gangs_of(pod: &Pod) -> Vec<GangKey> {
     let mut gangs = named_gangs(pod);
-    let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let job = owner.filter(|owner| !NO_JOBS.contains(&owner.kind.as_str())).map(|owner| &owner.uid);
     let is_queued = pod.metadata.labels.as_ref().is_some_and(|labels| labels.get(QUEUED_POD).is_some());
     let itself = pod.metadata.uid.as_ref().filter(|_| is_queued);
-    gangs.extend(itself.into_iter().chain(job).map(|uid| of_owner(uid)));
+    gangs.extend(itself.into_iter().chain(job_of(pod)).map(|uid| of_owner(uid)));
     gangs
+}
+
+/// Whether a pod may take the place of an earlier one of its gang or job, and so have what is left of that one's promise.
+#[must_use]
+pub fn may_replace(pod: &Pod) -> bool {
+    !named_gangs(pod).is_empty() || job_of(pod).is_some()
+}
+
+/// UID of the job whose controller made a pod.
+fn job_of(pod: &Pod) -> Option<&String> {
+    let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    (!NO_JOBS.contains(&owner.kind.as_str())).then_some(&owner.uid)
 }
 
 /// The Workload of Kueue that this object owns.

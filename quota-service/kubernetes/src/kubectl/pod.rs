@@ -7,6 +7,7 @@ use crate::calls::{Calls, Fault};
 use crate::claims;
 use crate::cluster::served::ListFault;
 use crate::cluster::slim::{Node, Pod};
+use crate::gangs::may_replace;
 use crate::headroom::encoded;
 use crate::show::{self, ShowError};
 use crate::view::View;
@@ -31,11 +32,16 @@ struct Asked {
     facts: PodFacts,
     model: Option<GpuModel>,
     pool: Option<PoolSummary>,
+    /// Whether it may have what is left of the promise of an earlier pod of its gang. Gangs themselves are for the connector to read.
+    may_replace: bool,
     /// Why its claims are not counted, where they are not.
     uncounted: Option<String>,
     now: UnixSeconds,
 }
 
+/// Of pods of a gang or job: users may not read its objects, and a pod that went is on no list.
+const LEFT_OF_A_GANG: &str = "where the connector reads gangs (gangs.enabled), the promise began with the first pod of its gang, or of its job that \
+    Kueue admitted: a pod that replaces an earlier one has what is left of it";
 /// Remedy where a user may not list claims or devices.
 const RIGHTS: &str = "ask an administrator for the ClusterRole headroom-user (deploy/chart/users.yaml)";
 
@@ -90,7 +96,7 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let unknown = without_nodes.filter(|_| model.is_none());
     let uncounted =
         uncounted.or_else(|| unknown.map(|fault| format!("its GPU model is not known, since {fault}; {RIGHTS}")));
-    Ok(Asked { object, facts, model, pool, uncounted, now })
+    Ok(Asked { object, facts, model, pool, may_replace: may_replace(&pod), uncounted, now })
 }
 
 /// Devices and claims, as far as one pod needs them; while it waits nodes, too: it belongs to the model of all nodes with devices that
@@ -233,7 +239,8 @@ pub(super) async fn promise(plugin: &Plugin, name: &str, json: bool) -> Result<(
         print_json(&json!({
             "pod": asked.name(), "guarantee_hours": hours.map(vocab::HorizonHours::get),
             "began_at": began.map(|time| time.to_string()), "until": until.map(|time| time.to_string()),
-            "is_open": until.is_some_and(|until| until > asked.now), "guarantee_rate": rate,
+            "is_open": until.is_some_and(|until| until > asked.now), "may_end_earlier": hours.is_some() && asked.may_replace,
+            "guarantee_rate": rate,
             "kept_rate": kept.and_then(|kept| kept.kept_rate), "kept": kept.map(|kept| kept.kept), "broken": kept.map(|kept| kept.broken),
         }));
         return Ok(());
@@ -255,11 +262,19 @@ fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, ke
         }
         (_, Some(hours), None) => format!("promised for {hours} from when it gets its node"),
         (_, _, Some(until)) if until > asked.now => {
-            format!("promised until {until}, {} min more", until.since_s(asked.now) / 60)
+            let latest = if asked.may_replace { " at the latest" } else { "" };
+            format!("promised until {until}{latest}, {} min more", until.since_s(asked.now) / 60)
+        }
+        (_, _, Some(until)) if asked.may_replace => {
+            format!("its promise was over at {until} at the latest; it runs on at will")
         }
         (_, _, Some(until)) => format!("the promise was kept until {until}; it runs on at will"),
     };
     let _ = writeln!(text, "{promised}");
+    let is_promised = asked.facts.class == TaskClass::Spot && asked.facts.guarantee.is_some();
+    if is_promised && asked.may_replace && asked.facts.life != Life::Ended {
+        let _ = writeln!(text, "{LEFT_OF_A_GANG}");
+    }
     if let (Some(rate), Some(kept)) = (rate, kept) {
         let share = kept.kept_rate.map_or_else(
             || "none has ended yet".to_owned(),
@@ -275,4 +290,52 @@ fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, ke
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::facts::Uid;
+    use crate::view::tests::fixture;
+    use vocab::HorizonHours;
+
+    /// A spot pod that got its node at the start, asked about 10 min later.
+    fn asked(may_replace: bool) -> Asked {
+        let facts = PodFacts {
+            guarantee: HorizonHours::new(1).ok(),
+            life: Life::Runs,
+            bound: Some(UnixSeconds::new(0)),
+            ..fixture::pod(Uid(1), 8, TaskClass::Spot, None)
+        };
+        let now = UnixSeconds::new(600);
+        Asked { object: Value::Null, facts, model: None, pool: None, may_replace, uncounted: None, now }
+    }
+
+    #[test]
+    fn a_pod_that_may_replace_one_of_its_gang_is_promised_until_its_own_hours_at_the_latest() {
+        let until = |hours: i64| Some(UnixSeconds::new(hours * 3_600));
+        let text = |asked: &Asked, until| promise_text(asked, until, None, None);
+        let alone = text(&asked(false), until(1));
+        assert!(alone.contains("promised until 1970-01-01T01:00:00Z, 50 min more\n"), "{alone}");
+        assert!(!alone.contains("gangs"), "{alone}");
+        let of_gang = text(&asked(true), until(1));
+        assert!(of_gang.contains("promised until 1970-01-01T01:00:00Z at the latest, 50 min more\n"), "{of_gang}");
+        assert!(of_gang.contains("has what is left of it"), "{of_gang}");
+        let over = Asked { now: UnixSeconds::new(7_200), ..asked(true) };
+        let over = text(&over, until(1));
+        assert!(!over.contains("kept until"), "nobody here knows that: {over}");
+    }
+
+    #[test]
+    fn pods_of_gangs_and_jobs_may_replace_others_and_single_pods_none() {
+        let owned = |kind: &str| {
+            json!({ "name": "p", "ownerReferences": [
+                { "apiVersion": "v1", "kind": kind, "name": "o", "uid": "u", "controller": true },
+            ] })
+        };
+        let labelled = |label: &str| json!({ "name": "p", "labels": { label: "one" } });
+        let of = |metadata: Value| may_replace(&serde_json::from_value(json!({ "metadata": metadata })).unwrap());
+        assert!(of(labelled("jobset.sigs.k8s.io/jobset-name")) && of(owned("Job")));
+        assert!(!of(labelled("kueue.x-k8s.io/managed")) && !of(owned("ReplicaSet")));
+    }
 }
