@@ -25,6 +25,9 @@ pub const MESSAGE_MOST: usize = 32_768;
 /// Message to a Workload that Kueue admitted before its check was there.
 const GOES_ON: &str = "it was admitted before this check was there, and goes on: nothing was asked of the quota";
 
+/// Message to a Workload of HP.
+const OF_HP: &str = "it is high-priority: guaranteed hours are for spot, and nothing was asked of the quota";
+
 /// Answer to a Workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -207,6 +210,7 @@ pub fn retry_after_s(tries: u32) -> u64 {
 fn ready(workload: &WorkloadFacts) -> String {
     match workload.hours {
         Ok(Some(hours)) => format!("{} guaranteed for {hours}", vocab::gpus(workload.gpus()).verb("is", "are")),
+        _ if workload.is_hp => OF_HP.to_owned(),
         _ => "it asks for no hours, and runs at will".to_owned(),
     }
 }

@@ -96,6 +96,34 @@ async fn the_oldest_comes_first_and_what_it_is_given_counts_for_the_next() {
 }
 
 #[tokio::test]
+async fn a_high_priority_workload_that_states_hours_is_let_through_and_guaranteed_nothing() {
+    let mut bench = bench(true).await;
+    let of_class = |name: &str, hours: &str, class: &str| {
+        let mut made = workload(name, 64, hours, "Pending");
+        made["spec"]["podSets"][0]["template"]["spec"]["priorityClassName"] = class.into();
+        made
+    };
+    bench.fake.put(of_class("high", "4", "high"));
+    bench.fake.put(of_class("senseless", "many", "high"));
+    bench.look(0).await;
+    for name in ["high", "senseless"] {
+        let ours = bench.check(name, 0);
+        assert_eq!(ours["state"], "Ready", "more than any quota, and hours that make no sense: {ours}");
+        assert!(ours["message"].as_str().unwrap().starts_with("it is high-priority: guaranteed hours are for spot"));
+        assert!(ours["podSetUpdates"].is_null(), "no hours are written on its pods: {ours}");
+    }
+    // A Workload with spot pods beside them is promised what these state.
+    let mut mixed = of_class("mixed", "3", "high");
+    let mut spot = mixed["spec"]["podSets"][0].clone();
+    spot["name"] = "workers".into();
+    spot["template"]["spec"]["priorityClassName"] = "spot".into();
+    mixed["spec"]["podSets"].as_array_mut().unwrap().push(spot);
+    bench.fake.put(mixed);
+    bench.look(0).await;
+    assert_eq!(bench.state("mixed"), "Rejected", "3 hours are not offered");
+}
+
+#[tokio::test]
 async fn only_what_can_never_be_is_rejected() {
     let fake = cluster().await;
     let shared = shared(&fake);

@@ -90,9 +90,11 @@ pub struct WorkloadFacts {
     pub set_names: Vec<String>,
     /// Whether all pods with GPUs are of a spot class.
     pub is_spot: bool,
-    /// Hours that it asks to be guaranteed; none at will. An error says what makes no sense.
+    /// Whether it has pods with GPUs, and none of a spot class: they are not evicted, and hours mean nothing to them.
+    pub is_hp: bool,
+    /// Hours that it asks to be guaranteed; none at will, and none for HP. An error says what makes no sense.
     pub hours: Result<Option<HorizonHours>, String>,
-    /// Whether it or its templates state hours, or its class has none.
+    /// Whether it or its templates state hours, or its class has none, as those at will and of HP.
     pub states_hours: bool,
     /// The object whose controller it was made for.
     pub owner: Option<Uid>,
@@ -131,6 +133,7 @@ impl WorkloadFacts {
         let metas: Vec<&ObjectMeta> =
             std::iter::once(meta).chain(spec.pod_sets.iter().map(|set| &set.template.metadata)).collect();
         let is_at_will = are_all_of(&reading.at_will_classes, &spec.pod_sets, reading);
+        let is_hp = are_none_of(&reading.spot_classes, &spec.pod_sets, reading);
         Self {
             namespace: own(meta.namespace.as_ref()),
             name: own(meta.name.as_ref()),
@@ -140,9 +143,10 @@ impl WorkloadFacts {
             sets: sets(workload, reading),
             set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
             is_spot: are_all_of(&reading.spot_classes, &spec.pod_sets, reading),
-            // A class at will is promised nothing, even where hours are written.
-            hours: if is_at_will { Ok(None) } else { hours(&metas, reading) },
-            states_hours: is_at_will || hours_texts(&metas).next().is_some(),
+            is_hp,
+            // A class at will is promised nothing, even where hours are written, and HP needs no promise.
+            hours: if is_at_will || is_hp { Ok(None) } else { hours(&metas, reading) },
+            states_hours: is_at_will || is_hp || hours_texts(&metas).next().is_some(),
             owner: controller(meta),
             replaces: meta.annotations.as_ref().and_then(|all| all.get(names::REPLACES)).cloned(),
             pods: pods(meta),
@@ -303,8 +307,18 @@ fn sets(workload: &Workload, reading: &Reading) -> Result<Vec<SetFacts>, String>
 
 /// Whether all pods with GPUs are of one of these priority classes.
 fn are_all_of(named: &BTreeSet<String>, sets: &[PodSet], reading: &Reading) -> bool {
-    let asks = |set: &&PodSet| gpus_of_pod(&pod_of(set), &set.name, &reading.gpu_resource).is_ok_and(|gpus| gpus > 0);
-    let classes: BTreeSet<Option<&String>> =
-        sets.iter().filter(asks).map(|set| set.template.spec.priority_class_name.as_ref()).collect();
+    let classes = classes(sets, reading);
     !classes.is_empty() && classes.iter().all(|class| class.is_some_and(|class| named.contains(class)))
+}
+
+/// Whether there are pods with GPUs, and none of them is of one of these priority classes.
+fn are_none_of(named: &BTreeSet<String>, sets: &[PodSet], reading: &Reading) -> bool {
+    let classes = classes(sets, reading);
+    !classes.is_empty() && !classes.iter().any(|class| class.is_some_and(|class| named.contains(class)))
+}
+
+/// Priority classes of pods with GPUs.
+fn classes<'a>(sets: &'a [PodSet], reading: &Reading) -> BTreeSet<Option<&'a String>> {
+    let asks = |set: &&PodSet| gpus_of_pod(&pod_of(set), &set.name, &reading.gpu_resource).is_ok_and(|gpus| gpus > 0);
+    sets.iter().filter(asks).map(|set| set.template.spec.priority_class_name.as_ref()).collect()
 }
