@@ -96,6 +96,29 @@ async fn a_user_who_may_not_list_devices_reads_which_right_is_missing() {
     assert_eq!((refused.code, tells(&refused.stderr)), (1, true), "{}", refused.stderr);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_claims_do_not_exist_yet_is_not_taken_for_one_without_gpus() {
+    let site = Site::new(1).await;
+    for kind in fake_kubernetes::crds::dynamic_resources(&["v1"]) {
+        site.cluster.put(kind);
+    }
+    let mut claims = site.pod(52, false);
+    claims["metadata"]["name"] = "claims".into();
+    claims["spec"]["containers"] = json!([{ "name": "main" }]);
+    claims["spec"]["resourceClaims"] = json!([
+        { "name": "gpu", "resourceClaimName": "one" }, { "name": "more", "resourceClaimTemplateName": "two" },
+    ]);
+    claims["status"] = json!({ "phase": "Pending" });
+    let namespace = claims["metadata"]["namespace"].as_str().unwrap().to_owned();
+    site.cluster.put(claims);
+    let asks =
+        ["why", "claims", "--namespace", &namespace, "--kubeconfig", &site.path("kubeconfig"), "--cluster", CLUSTER];
+    let classes = [("HEADROOM_DEVICE_CLASSES", "gpu.example.com"), ("HEADROOM_HEADROOM_URL", "http://127.0.0.1:1")];
+    let unknown = program_with("kubectl-headroom", &asks, &classes);
+    let names = "GPUs by claims are not known, since ResourceClaimTemplate two and ResourceClaim one do not exist yet";
+    assert_eq!((unknown.code, unknown.stderr.contains(names)), (1, true), "{}", unknown.stderr);
+}
+
 #[test]
 fn config_show_says_what_the_kubeconfig_states() {
     let folder = tempfile::tempdir().unwrap();

@@ -343,6 +343,17 @@ impl Ledger {
         (sum.milli, sum.model)
     }
 
+    /// Claims and templates that a pod names and that do not exist: what they ask for is not known.
+    #[must_use]
+    pub fn missing_of(&self, uid: Uid) -> Vec<String> {
+        let Some(pod) = self.pods.get(&uid) else { return Vec::new() };
+        let templates = pod.templates.iter().filter(|key| !self.templates.contains_key(*key));
+        let claims = pod.claims.iter().filter(|key| self.claims.get(*key).is_none_or(|claim| claim.is_gone));
+        let of = |kind: &str, (_, name): &Key| format!("{kind} {name}");
+        let templates = templates.map(|key| of("ResourceClaimTemplate", key));
+        templates.chain(claims.map(|key| of("ResourceClaim", key))).collect()
+    }
+
     /// Thousandths of a GPU that an allocated device, or a share of one, is.
     fn held_milli(&self, has: &AllocatedDevice, claim: &Claim) -> u64 {
         if has.admin_access {

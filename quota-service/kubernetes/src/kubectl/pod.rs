@@ -78,6 +78,7 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     }
     let seen = view.see_pod(&pod, now).map_err(|fault| PluginError::Unknown(fault.to_string()))?;
     view.settle_claims(true, now);
+    uncounted = uncounted.or_else(|| missing(&view.missing_claims(seen.as_ref()?.uid)));
     let counted = seen.and_then(|seen| view.pod(&seen.uid).cloned().or(seen.facts));
     let facts = counted.ok_or_else(|| {
         let by_claims = !pod.spec.resource_claims.is_empty();
@@ -97,6 +98,13 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     let uncounted =
         uncounted.or_else(|| unknown.map(|fault| format!("its GPU model is not known, since {fault}; {RIGHTS}")));
     Ok(Asked { object, facts, model, pool, may_replace: may_replace(&pod), uncounted, now })
+}
+
+/// Why GPUs are not known, where claims or templates that a pod names do not exist.
+fn missing(claims: &[String]) -> Option<String> {
+    let verb = if claims.len() == 1 { "does" } else { "do" };
+    (!claims.is_empty())
+        .then(|| format!("GPUs by claims are not known, since {} {verb} not exist yet", claims.join(" and ")))
 }
 
 /// Devices and claims, as far as one pod needs them; while it waits nodes, too: it belongs to the model of all nodes with devices that

@@ -210,6 +210,12 @@ impl View {
         }
     }
 
+    /// Claims and templates that a pod names and that do not exist.
+    #[must_use]
+    pub fn missing_claims(&self, uid: Uid) -> Vec<String> {
+        self.claims.missing_of(uid)
+    }
+
     /// Devices of GPU classes that belong to no node, and so to no pool.
     #[must_use]
     pub fn devices_without_node(&self) -> usize {
