@@ -86,8 +86,8 @@ pub async fn run(
     every: Duration,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut reporter =
-        Reporter { headroom, reported, offers, program, standing: Standing::new(), known: BTreeSet::new() };
+    let (started, standing, known) = (reported.now(), Standing::new(), BTreeSet::new());
+    let mut reporter = Reporter { headroom, reported, offers, program, started, standing, known };
     loop {
         reporter.report().await;
         tokio::select! {
@@ -106,6 +106,8 @@ struct Reporter<R> {
     reported: Arc<R>,
     offers: watch::Receiver<Arc<Offers>>,
     program: &'static str,
+    /// Outcomes of before may have been reported by an earlier run.
+    started: UnixSeconds,
     standing: Standing,
     /// Pools whose organizations Headroom was asked for.
     known: BTreeSet<PoolId>,
@@ -173,7 +175,7 @@ impl<R: Reported> Reporter<R> {
         for batch in outcomes.chunks(BATCH) {
             let body = |outcomes: &[Outcome]| OutcomeBatch { outcomes: outcomes.iter().map(outcome_body).collect() };
             let name = |outcome: &Outcome| outcome.event_id.to_string();
-            let took = |receipt: &OutcomeReceipt| self.note_conflicts(receipt);
+            let took = |receipt: &OutcomeReceipt| self.note_conflicts(receipt, batch);
             left.extend(self.deliver(OUTCOMES, batch, (body, name), took).await);
         }
         left
@@ -236,10 +238,21 @@ impl<R: Reported> Reporter<R> {
         jobs.ok()
     }
 
-    /// Logs once of outcomes that another one was stored for their promise before; of many in one answer the first.
-    fn note_conflicts(&self, receipt: &OutcomeReceipt) {
-        let all = conflicting(receipt).filter(|one| self.standing.begins(&format!("conflict/{one}")));
-        let all: Vec<&str> = all.collect();
+    /// Logs once of outcomes that another one was stored for their promise before; of many in one answer the first. Those of before the
+    /// start are settled: the scheduler's record may have changed since an earlier run reported them, and every start reads it again.
+    fn note_conflicts(&self, receipt: &OutcomeReceipt, batch: &[Outcome]) {
+        let before = batch.iter().filter(|one| one.ended_at < self.started).map(|one| one.event_id.as_str());
+        let before: BTreeSet<&str> = before.collect();
+        let (settled, others): (Vec<&str>, Vec<&str>) = conflicting(receipt).partition(|one| before.contains(one));
+        for one in settled.iter().take(LOGGED) {
+            tracing::debug!(
+                event_id = one,
+                conflicts = settled.len(),
+                "another outcome of this promise was reported before this program started, and stays"
+            );
+        }
+        let begins = |one: &&str| self.standing.begins(&format!("conflict/{one}"));
+        let all: Vec<&str> = others.into_iter().filter(begins).collect();
         for one in all.iter().take(LOGGED) {
             tracing::warn!(
                 event_id = one,

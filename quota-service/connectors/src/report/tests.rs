@@ -95,6 +95,7 @@ async fn reporter() -> (Reporter<Nothing>, Came) {
         reported: Arc::new(Nothing),
         offers: watch::channel(Arc::new(Offers::default())).1,
         program: "test",
+        started: Nothing.now(),
         standing: Standing::new(),
         known: BTreeSet::new(),
     };
@@ -168,6 +169,20 @@ async fn an_outcome_that_contradicts_what_is_stored_is_logged_once() {
     }
     assert_eq!([log.lines_with("other-1"), log.lines_with("good-1")], [1, 0]);
     assert_eq!(log.lines_with("WARN"), 1);
+}
+
+#[tokio::test]
+async fn an_outcome_of_before_the_start_that_contradicts_what_is_stored_is_settled() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(log.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let (reporter, _came) = reporter().await;
+    let before = Outcome { ended_at: Nothing.now().plus_s(-1), ..outcome("other-1") };
+    let left = reporter.report_outcomes(vec![before, outcome("other-2")], Nothing.now()).await;
+    assert_eq!(left, [], "neither is sent again");
+    let is_settled = "reported before this program started, and stays";
+    assert_eq!([log.lines_with(is_settled), log.lines_with("WARN")], [1, 1]);
+    assert_eq!([log.lines_with("other-1"), log.lines_with("other-2")], [1, 1]);
 }
 
 #[tokio::test]
