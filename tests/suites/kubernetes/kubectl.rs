@@ -130,7 +130,9 @@ fn config_show_says_what_the_kubeconfig_states() {
         );
         std::fs::write(&file, text).unwrap();
     };
-    kubeconfig("{url: 'https://headroom.example:8443', cluster: earth, defaultGuaranteeHours: 2}");
+    kubeconfig(
+        "{url: 'https://headroom.example:8443', cluster: earth, defaultGuaranteeHours: 2, gpuResource: nvidia.com/gpu}",
+    );
     let shows = ["config", "show", "--origin", "--kubeconfig", file.to_str().unwrap(), "--cluster", "mars"];
     let shown = program_with("kubectl-headroom", &[&shows[..], &["--json"]].concat(), &[]).json();
     let of = |key: &str| {
@@ -139,9 +141,10 @@ fn config_show_says_what_the_kubeconfig_states() {
     };
     let extension = "kubeconfig: extension headroom.dev".to_owned();
     assert_eq!(of("headroom_url"), ("https://headroom.example:8443".to_owned(), extension.clone()));
-    assert_eq!(of("default_guarantee_hours"), ("2".to_owned(), extension));
+    assert_eq!(of("default_guarantee_hours"), ("2".to_owned(), extension.clone()));
     assert_eq!(of("cluster"), ("mars".to_owned(), "flag".to_owned()));
-    assert_eq!(of("gpu_resource").1, "default");
+    assert_eq!(of("gpu_resource"), ("nvidia.com/gpu".to_owned(), extension), "it states the default");
+    assert_eq!(of("gpu_model_label").1, "default");
     kubeconfig("{uri: x}");
     let refused = program_with("kubectl-headroom", &shows, &[]);
     assert_eq!(refused.code, 4, "{}", refused.stderr);

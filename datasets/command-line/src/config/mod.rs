@@ -164,21 +164,26 @@ impl<T: Config> Settings<T> {
         Ok(Self { values: checked, entries: known.iter().map(entry).collect(), places: Places(places) })
     }
 
-    /// Lets a program fill settings that stand at their defaults from a source of its own: what it changes comes from `origin`.
+    /// Lets a program fill settings that stand at their defaults from a source of its own, and answer the keys that this states: what it
+    /// changes comes from `origin`, and so does what it states as the default is.
     #[must_use]
-    pub fn filled(mut self, origin: &str, fill: impl FnOnce(T) -> Result<T, String>) -> Self {
+    pub fn filled(mut self, origin: &str, fill: impl FnOnce(T) -> Result<(T, Vec<&'static str>), String>) -> Self {
         let Ok(values) = self.values else { return self };
         let layer = |values: &T| Figment::from(Layer::of(Origin::Default, values));
         let text =
             |of: &Figment, key: &str| of.find_value(key).map(|value| shown::text(key, &value)).unwrap_or_default();
         let before = layer(&values);
         let invalid = |detail| ConfigError::Invalid { place: origin.to_owned(), detail };
-        self.values = fill(values).map_err(invalid);
-        let Ok(values) = &self.values else { return self };
-        let after = layer(values);
+        let (values, stated) = match fill(values).map_err(invalid) {
+            Ok(filled) => filled,
+            Err(fault) => return Self { values: Err(fault), ..self },
+        };
+        let after = layer(&values);
+        self.values = Ok(values);
         for entry in &mut self.entries {
             let value = text(&after, &entry.key);
-            if value != text(&before, &entry.key) {
+            let is_stated = entry.origin == Origin::Default.kind() && stated.contains(&entry.key.as_str());
+            if is_stated || value != text(&before, &entry.key) {
                 *entry = Entry { key: entry.key.clone(), value, origin: origin.to_owned(), variable: None };
             }
         }

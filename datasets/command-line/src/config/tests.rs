@@ -160,11 +160,13 @@ fn a_file_that_is_none_or_not_there_is_refused() {
 fn settings_from_another_source_are_shown_with_its_origin() {
     let fill = |mut values: Example| {
         values.listen = "127.0.0.1:9090".into();
-        Ok(values)
+        // One that it states as the default is, and one that a file sets.
+        Ok((values, vec!["listen", "database", "refresh_s"]))
     };
     let filled = load("[quota-service]\nrefresh_s = 60\n").unwrap().filled("kubeconfig", fill);
     let entry = filled.entries.iter().find(|entry| entry.key == "listen").unwrap();
     assert_eq!((entry.value.as_str(), entry.origin.as_str()), ("127.0.0.1:9090", "kubeconfig"));
+    assert_eq!(origin(&filled, "database"), ("kubeconfig".into(), None));
     assert_eq!(origin(&filled, "refresh_s"), ("headroom.toml".into(), None));
     assert_eq!(filled.values().unwrap().listen, "127.0.0.1:9090");
     let refused = load("").unwrap().filled("kubeconfig", |_| Err("write url".to_owned()));

@@ -96,9 +96,16 @@ struct Extension {
 const KEYS: &str = "url, cluster, tokenFile, caFile, gpuResource, gpuModelLabel, defaultGpuModel, deviceClasses, spotPriorityClasses, \
     atWillPriorityClasses, defaultGuaranteeHours";
 
-/// The extension's value of a setting that is the default.
-fn fill<T: PartialEq>(own: &mut T, unset: &T, stated: Option<T>) {
-    if let Some(stated) = stated.filter(|_| own == unset) {
+/// Takes the extension's value of a setting that is the default, and notes its key where the extension states it.
+fn fill<T: PartialEq>(
+    (key, own): (&'static str, &mut T),
+    unset: &T,
+    stated: Option<T>,
+    stated_keys: &mut Vec<&'static str>,
+) {
+    let Some(stated) = stated else { return };
+    stated_keys.push(key);
+    if own == unset {
         *own = stated;
     }
 }
@@ -109,37 +116,45 @@ impl PluginConfig {
     ///
     /// # Errors
     /// The extension has another form.
-    pub fn extended(self) -> Result<Self, String> {
+    pub fn extended(self) -> Result<(Self, Vec<&'static str>), String> {
         match self.kubeconfig.get().map_or_else(Kubeconfig::read, Kubeconfig::read_from) {
             Ok(read) => self.with_extension(&read),
-            Err(_) => Ok(self),
+            Err(_) => Ok((self, Vec::new())),
         }
     }
 
-    /// Settings that are the default take the extension's value.
+    /// Settings that are the default take the extension's value. Answers the keys that it states, too.
     ///
     /// # Errors
     /// The extension has another form.
-    pub fn with_extension(mut self, read: &Kubeconfig) -> Result<Self, String> {
+    pub fn with_extension(mut self, read: &Kubeconfig) -> Result<(Self, Vec<&'static str>), String> {
+        let mut keys = Vec::new();
         let current = Some(&self.context).filter(|name| !name.is_empty()).or(read.current_context.as_ref());
         let context = read.contexts.iter().find(|one| Some(&one.name) == current).and_then(|one| one.context.as_ref());
         let all = context.and_then(|context| context.extensions.as_ref()).into_iter().flatten();
-        let Some(found) = all.into_iter().find(|one| one.name == EXTENSION) else { return Ok(self) };
+        let Some(found) = all.into_iter().find(|one| one.name == EXTENSION) else { return Ok((self, keys)) };
         let stated: Extension =
             serde_json::from_value(found.extension.clone()).map_err(|fault| format!("{fault}: write {KEYS}"))?;
         let unset = Self::default();
-        fill(&mut self.headroom_url, &unset.headroom_url, stated.url);
-        fill(&mut self.cluster, &unset.cluster, stated.cluster);
-        fill(&mut self.headroom_token_file, &unset.headroom_token_file, stated.token_file);
-        fill(&mut self.headroom_ca_file, &unset.headroom_ca_file, stated.ca_file);
-        fill(&mut self.gpu_resource, &unset.gpu_resource, stated.gpu_resource);
-        fill(&mut self.gpu_model_label, &unset.gpu_model_label, stated.gpu_model_label);
-        fill(&mut self.default_gpu_model, &unset.default_gpu_model, stated.default_gpu_model);
-        fill(&mut self.device_classes, &unset.device_classes, stated.device_classes);
-        fill(&mut self.spot_priority_classes, &unset.spot_priority_classes, stated.spot_priority_classes);
-        fill(&mut self.at_will_priority_classes, &unset.at_will_priority_classes, stated.at_will_priority_classes);
-        fill(&mut self.default_guarantee_hours, &unset.default_guarantee_hours, stated.default_guarantee_hours);
-        Ok(self)
+        macro_rules! fill {
+            ($($own:ident: $stated:ident),*) => {
+                $(fill((stringify!($own), &mut self.$own), &unset.$own, stated.$stated, &mut keys);)*
+            };
+        }
+        fill!(
+            headroom_url: url,
+            cluster: cluster,
+            headroom_token_file: token_file,
+            headroom_ca_file: ca_file,
+            gpu_resource: gpu_resource,
+            gpu_model_label: gpu_model_label,
+            default_gpu_model: default_gpu_model,
+            device_classes: device_classes,
+            spot_priority_classes: spot_priority_classes,
+            at_will_priority_classes: at_will_priority_classes,
+            default_guarantee_hours: default_guarantee_hours
+        );
+        Ok((self, keys))
     }
 
     /// As settings of the connector, whose code reads pods and asks Headroom.
@@ -178,16 +193,16 @@ mod tests {
     #[test]
     fn the_context_says_where_headroom_is_unless_a_setting_does() {
         let read = kubeconfig("{url: 'https://headroom.example:8443', cluster: earth, tokenFile: /etc/token}");
-        let found = PluginConfig::default().with_extension(&read).unwrap();
+        let (found, _) = PluginConfig::default().with_extension(&read).unwrap();
         assert_eq!(found.headroom_url.to_string(), "https://headroom.example:8443");
         assert_eq!(
             (found.cluster.to_string(), found.headroom_token_file.to_string()),
             ("earth".into(), "/etc/token".into())
         );
         let own = PluginConfig { cluster: "mars".parse().unwrap(), ..PluginConfig::default() };
-        assert_eq!(own.with_extension(&read).unwrap().cluster.to_string(), "mars");
+        assert_eq!(own.with_extension(&read).unwrap().0.cluster.to_string(), "mars");
         let other = PluginConfig { context: "b".into(), ..PluginConfig::default() };
-        assert_eq!(other.clone().with_extension(&read).unwrap(), other, "another context");
+        assert_eq!(other.clone().with_extension(&read).unwrap(), (other, Vec::new()), "another context");
     }
 
     #[test]
@@ -196,7 +211,7 @@ mod tests {
             "{spotPriorityClasses: 'spot,batch', atWillPriorityClasses: scrap, gpuResource: amd.com/gpu, gpuModelLabel: amd.com/model, \
              defaultGpuModel: MI300X, deviceClasses: gpu.example.com, defaultGuaranteeHours: 2}",
         );
-        let connector = PluginConfig::default().with_extension(&read).unwrap().connector();
+        let connector = PluginConfig::default().with_extension(&read).unwrap().0.connector();
         let names = connector.spot_classes().into_iter().collect::<Vec<_>>();
         assert_eq!(names, ["batch", "scrap", "spot"]);
         let resource = (connector.gpu_resource.to_string(), connector.gpu_model_label.to_string());
@@ -205,7 +220,7 @@ mod tests {
         assert!(connector.device_classes.0.contains_key("gpu.example.com"));
         assert_eq!(connector.default_guarantee_hours.0.map(vocab::HorizonHours::get), Some(2));
         let own = PluginConfig { spot_priority_classes: "cheap".parse().unwrap(), ..PluginConfig::default() };
-        let names = own.with_extension(&read).unwrap().spot_priority_classes.names().clone();
+        let names = own.with_extension(&read).unwrap().0.spot_priority_classes.names().clone();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["cheap"]);
     }
 
