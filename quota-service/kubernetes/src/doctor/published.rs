@@ -1,13 +1,13 @@
 //! Published quotas beside the pods that they hold: one that is published twice, spot pods that none holds, and quotas that are
 //! published no more and still hold.
 
-use super::Check;
 use super::api::Api;
+use super::{Check, bypass};
 use crate::config::Config;
 use crate::publish::{AT_WILL_QUOTA, RESOURCE_QUOTA};
 use crate::view::View;
-use crate::view::facts::{Life, PodFacts};
-use std::collections::BTreeSet;
+use crate::view::facts::{Life, PodFacts, Uid};
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{MilliGpus, TaskClass};
 
 /// Namespaces that are named one by one.
@@ -18,7 +18,10 @@ pub async fn of(api: &Api, config: &Config, view: &View) -> Vec<Check> {
     let mut checks: Vec<Check> = twice(config).into_iter().collect();
     // The admission check counts every promise of a pool, wherever its pod is; a ResourceQuota is asked by nobody before.
     if config.publishes() && (config.resource_quota || !config.admission_check) {
-        checks.extend(governed(api, config).await.and_then(|governed| outside(config, view, &governed)));
+        if let Some(governed) = governed(api, config).await {
+            checks.extend(outside(config, view, &governed));
+            checks.extend(beside(api, config, view, &governed).await);
+        }
     }
     checks.extend(left(api, config).await);
     checks
@@ -53,6 +56,24 @@ fn twice(config: &Config) -> Option<Check> {
     (config.kueue.is_on() && config.resource_quota).then(|| Check::warn("kueue beside resource_quota", found, fix))
 }
 
+/// Spot pods that pass Kueue by where it has a `LocalQueue`; a share holds every pod of its namespace.
+async fn beside(api: &Api, config: &Config, view: &View, governed: &BTreeSet<String>) -> Option<Check> {
+    if !config.kueue.is_on() {
+        return None;
+    }
+    let has_share =
+        |namespace: &String| config.resource_quota && config.resource_quota_shares.0.contains_key(namespace);
+    let is_queued = |pod: &&PodFacts| governed.contains(&pod.namespace) && !has_share(&pod.namespace);
+    let pods = view.pods().values().filter(holds_promised).filter(is_queued);
+    let candidates: BTreeMap<Uid, &PodFacts> = pods.map(|pod| (pod.uid, pod)).collect();
+    if candidates.is_empty() { None } else { bypass::of(api, &candidates, config.admission_check).await }
+}
+
+/// Whether it is a spot pod that holds GPUs. Those of classes at will are promised nothing, and are left out.
+fn holds_promised(pod: &&PodFacts) -> bool {
+    pod.class == TaskClass::Spot && pod.life == Life::Runs && !pod.is_at_will && pod.amount() > MilliGpus::ZERO
+}
+
 /// Namespaces with a share or with a `LocalQueue`; none where it is not known.
 async fn governed(api: &Api, config: &Config) -> Option<BTreeSet<String>> {
     let shares = config.resource_quota_shares.0.keys().filter(|_| config.resource_quota);
@@ -66,16 +87,10 @@ async fn governed(api: &Api, config: &Config) -> Option<BTreeSet<String>> {
     Some(governed)
 }
 
-/// Spot pods that hold GPUs elsewhere. Those of classes at will are promised nothing, and are left out.
+/// Spot pods that hold GPUs elsewhere.
 fn outside(config: &Config, view: &View, governed: &BTreeSet<String>) -> Option<Check> {
-    let is_outside = |pod: &&PodFacts| {
-        pod.class == TaskClass::Spot
-            && pod.life == Life::Runs
-            && !pod.is_at_will
-            && pod.amount() > MilliGpus::ZERO
-            && !governed.contains(&pod.namespace)
-    };
-    let pods: Vec<&PodFacts> = view.pods().values().filter(is_outside).collect();
+    let pods = view.pods().values().filter(holds_promised);
+    let pods: Vec<&PodFacts> = pods.filter(|pod| !governed.contains(&pod.namespace)).collect();
     let gpus = pods.iter().fold(MilliGpus::ZERO, |sum, pod| sum.saturating_add(pod.amount()));
     let namespaces: BTreeSet<&str> = pods.iter().map(|pod| pod.namespace.as_str()).collect();
     let shown: Vec<&str> = namespaces.iter().take(SHOWN).copied().collect();

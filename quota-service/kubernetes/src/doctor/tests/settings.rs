@@ -70,6 +70,67 @@ async fn spot_pods_that_no_published_quota_holds_are_counted() {
     assert!(!warned.contains("switch admission_check on"), "{warned}");
 }
 
+/// A spot pod that runs with 2 GPUs, and its labels and owner.
+fn running(name: &str, labels: &Value, owner: Option<(&str, &str)>) -> Value {
+    let spec = json!({ "priorityClassName": "spot", "nodeName": "node-00000" });
+    let mut pod = waiting(name, "2", &spec);
+    (pod["status"]["phase"], pod["metadata"]["labels"]) = ("Running".into(), labels.clone());
+    pod["metadata"]["uid"] = name.into();
+    if let Some((kind, uid)) = owner {
+        let owner = json!({ "apiVersion": "v1", "kind": kind, "name": uid, "uid": uid, "controller": true });
+        pod["metadata"]["ownerReferences"] = json!([owner]);
+    }
+    pod
+}
+
+#[tokio::test]
+async fn spot_pods_that_pass_kueue_by_beside_a_local_queue_are_counted() {
+    let mut patient = Patient::new().await;
+    patient.config.kueue = KueueMode::ClusterQueue;
+    (patient.config.resource_quota, patient.config.admission_check) = (false, false);
+    for pod in patient.fake.list("pods") {
+        let (namespace, name) = (pod["metadata"]["namespace"].as_str().unwrap(), pod["metadata"]["name"].as_str());
+        assert!(patient.fake.delete("pods", namespace, name.unwrap()));
+    }
+    let in_team = |api: &str, kind: &str, name: &str, owner: Option<&str>, spec: Value| {
+        let owners: Vec<Value> = owner
+            .iter()
+            .map(|uid| json!({ "apiVersion": "v1", "kind": "Job", "name": uid, "uid": uid, "controller": true }))
+            .collect();
+        patient.fake.put(json!({
+            "apiVersion": api, "kind": kind, "spec": spec,
+            "metadata": { "name": name, "namespace": "team-000", "uid": name, "ownerReferences": owners },
+        }));
+    };
+    let kueue = "kueue.x-k8s.io/v1beta2";
+    in_team(kueue, "LocalQueue", "spot", None, json!({ "clusterQueue": "headroom-spot" }));
+    in_team("batch/v1", "Job", "queued", None, json!({}));
+    in_team("batch/v1", "Job", "alone", None, json!({}));
+    in_team(kueue, "Workload", "w", Some("queued"), json!({ "podSets": [] }));
+    for (name, labels, owner) in [
+        ("bare", json!({}), None),
+        ("of-replicas", json!({}), Some(("ReplicaSet", "rs"))),
+        ("of-alone", json!({}), Some(("Job", "alone"))),
+        ("of-queued", json!({}), Some(("Job", "queued"))),
+        ("labelled", json!({ "kueue.x-k8s.io/queue-name": "spot" }), None),
+        ("unknown", json!({}), Some(("RayCluster", "ray"))),
+    ] {
+        patient.fake.put(running(name, &labels, owner));
+    }
+    let beside = |lines: &[String]| lines.iter().find(|line| line.starts_with("spot beside Kueue")).cloned();
+    let warned = beside(&patient.warnings().await).expect("three pass Kueue by");
+    assert!(warned.contains("3 spot pods hold 6 GPUs on top of the published quota, without a queue"), "{warned}");
+    for name in ["team-000/bare", "team-000/of-replicas", "team-000/of-alone"] {
+        assert!(warned.contains(name), "{name}: {warned}");
+    }
+    patient.fake.deny(Rule::new("list", "batch", "jobs"));
+    let warned = beside(&patient.warnings().await).expect("two are of no Job");
+    assert!(warned.contains("2 spot pods hold 4 GPUs"), "{warned}");
+    patient.fake.deny_nothing();
+    patient.config.admission_check = true;
+    assert_eq!(beside(&patient.warnings().await), None, "the check counts every promise");
+}
+
 #[tokio::test]
 async fn resource_quotas_that_no_setting_names_any_more_are_named_with_the_command_that_deletes_them() {
     let mut patient = Patient::new().await;
