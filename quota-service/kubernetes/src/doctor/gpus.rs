@@ -4,7 +4,7 @@ use super::Check;
 use super::api::Api;
 use super::published;
 use crate::cluster::served::ListFault;
-use crate::cluster::slim::Node;
+use crate::cluster::slim::{Node, Pod};
 use crate::config::Config;
 use crate::show;
 use crate::view::View;
@@ -209,11 +209,31 @@ async fn claims(api: &Api) -> Option<Check> {
             let found = format!("{}: claimed GPUs (DRA) are not counted", vocab::count(claims.len(), "ResourceClaim"));
             Some(Check::warn(NAME, found, "set device_classes to the classes that are GPUs"))
         }
-        // Objects that may not be read are not none.
-        Err(why) => Some(Check::warn(
-            NAME,
-            format!("not known whether there are any: {why}"),
-            "let this identity list resourceclaims of resource.k8s.io, or run doctor as an administrator",
-        )),
+        // Objects that may not be read are not none, and pods say whether there are some that matter.
+        Err(why) => Some(unread_claims(NAME, &why, pods_with_claims(api).await)),
     }
+}
+
+/// Pods that ask by claims; `None` where pods cannot be listed.
+async fn pods_with_claims(api: &Api) -> Option<usize> {
+    let mut count = 0;
+    let looked = show::each::<Pod>(api.client(), "pods", |pod| {
+        let is_over = matches!(pod.status.phase.as_str(), "Succeeded" | "Failed");
+        count += usize::from(!is_over && !pod.spec.resource_claims.is_empty());
+    });
+    looked.await.is_ok().then_some(count)
+}
+
+/// The connector has no right to claims without `device_classes`: that matters to clusters with DRA alone.
+fn unread_claims(name: &str, why: &str, pods: Option<usize>) -> Check {
+    let asks = match pods {
+        Some(0) => return Check::ok(name, "no pod asks by ResourceClaims (DRA)"),
+        Some(pods) => format!("{} by ResourceClaims (DRA)", vocab::count(pods, "pod").verb("asks", "ask")),
+        None => "pods may ask by ResourceClaims (DRA)".to_owned(),
+    };
+    Check::warn(
+        name,
+        format!("{asks}, and not known is whether for GPUs, which are not counted: {why}"),
+        "set device_classes to the classes that are GPUs, where there are such; else run doctor as an administrator",
+    )
 }

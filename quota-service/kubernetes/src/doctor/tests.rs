@@ -311,11 +311,14 @@ async fn objects_that_may_not_be_read_are_not_called_none() {
     let claims = |lines: &[String]| lines.iter().find(|line| line.starts_with("claimed devices")).cloned();
     assert_eq!(claims(&patient.warnings().await), None, "there are none");
     patient.fake.deny(Rule::new("list", "resource.k8s.io", "resourceclaims"));
+    assert_eq!(claims(&patient.warnings().await), None, "no pod asks by one");
+    patient.fake.put(waiting(
+        "claims",
+        "",
+        &json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimName": "c" }] }),
+    ));
     let warned = claims(&patient.warnings().await).expect("it may not look");
-    assert!(
-        warned.contains("not known whether there are any: HTTP 403") && warned.contains("let this identity list"),
-        "{warned}"
-    );
+    assert!(warned.contains("1 pod asks by ResourceClaims (DRA)") && warned.contains("HTTP 403: "), "{warned}");
 }
 
 #[tokio::test]
