@@ -40,8 +40,15 @@ fn world(nodes: u32, pods_per_node: u32) -> ExtenderState {
             let gpu_model = Some(GpuModel::parse("A100").expect("a name"));
             // Prioritize ranks nodes with room: one GPU of each is free.
             let gpus = pods_per_node.min(63) + 1;
-            let facts =
-                NodeFacts { node: name.clone(), gpu_model, gpus, is_open: true, is_ready: true, topology: None };
+            let facts = NodeFacts {
+                node: name.clone(),
+                gpu_model,
+                gpus,
+                is_open: true,
+                is_ready: true,
+                is_emptied: false,
+                topology: None,
+            };
             view.set_node(facts, NOW);
             for place in 0..pods_per_node {
                 view.set_pod(pod(node, place, &name), NOW);

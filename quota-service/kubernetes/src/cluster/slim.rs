@@ -318,6 +318,21 @@ pub struct NodeSpec {
     /// Whether it is cordoned.
     #[serde(deserialize_with = "or_default")]
     pub unschedulable: bool,
+    /// Taints.
+    #[serde(deserialize_with = "or_default")]
+    pub taints: Vec<Taint>,
+}
+
+/// A taint of a node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Taint {
+    /// Key.
+    #[serde(deserialize_with = "or_default")]
+    pub key: CompactString,
+    /// What it does to pods that do not tolerate it.
+    #[serde(deserialize_with = "or_default")]
+    pub effect: CompactString,
 }
 
 /// Status of a node.

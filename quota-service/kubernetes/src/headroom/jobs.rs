@@ -64,6 +64,7 @@ mod tests {
             gpus: 8,
             is_open: true,
             is_ready: true,
+            is_emptied: false,
             topology: None,
         };
         view.set_node(node, UnixSeconds::new(0));

@@ -1,6 +1,7 @@
 //! Gangs in the view: one promise for each, and demand of the pods that are missing.
 
 use super::facts::{Life, PodFacts, Uid};
+use super::outcomes::BY_TAINT;
 use super::peaks::Level;
 use super::{End, View};
 use crate::gangs::{GangKey, GangKind, Gangs, Missing, Runs, Stated};
@@ -54,7 +55,8 @@ impl View {
     }
 
     /// How a running pod ended, by `last`, its last state in the API, or else by what is known of it. Kueue sets no condition on pods of
-    /// jobs: those that are deleted while it evicts their Workload are evicted by it.
+    /// jobs: those that are deleted while it evicts their Workload are evicted by it. The condition of an eviction by a taint does not name
+    /// it, and the node does.
     pub(super) fn end_of(&self, known: &PodFacts, last: Option<&PodFacts>) -> End {
         let has_ended = last.is_some_and(|last| last.life == Life::Ended);
         let last = last.unwrap_or(known);
@@ -65,8 +67,15 @@ impl View {
                 let disruption = self.ganged.gangs.kueue_evicts(&pod).map(|reason| format!("{KUEUE_EVICTS}{reason}"));
                 End::of(&PodFacts { disruption, ..last.clone() }, has_ended)
             }
+            End::NodeLost if self.is_emptied(known, last) => End::Drained,
             end => end,
         }
+    }
+
+    /// Whether a pod was evicted by a taint that an operator set on its node.
+    fn is_emptied(&self, known: &PodFacts, last: &PodFacts) -> bool {
+        let node = known.node.as_ref().and_then(|node| self.nodes.get(node));
+        last.disruption.as_deref() == Some(BY_TAINT) && node.is_some_and(|node| node.is_emptied)
     }
 
     /// A pod of a gang has gone.

@@ -9,6 +9,9 @@ use vocab::{EventId, MilliGpus, NodeId, Outcome, OutcomeKind, PoolId, TaskClass,
 /// Promises that ended longer ago were reported by a replica then, or no longer concern eta, which uses one day.
 const REPORTED_AGAIN_S: i64 = vocab::SECONDS_PER_DAY;
 
+/// Reason of the condition of a pod that did not tolerate a `NoExecute` taint of its node.
+pub(super) const BY_TAINT: &str = "DeletionByTaintManager";
+
 /// How a running pod ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -34,11 +37,7 @@ impl End {
         match last.disruption.as_deref() {
             Some("EvictionByEvictionAPI") if !last.is_announced => Self::Drained,
             Some(
-                "DeletionByTaintManager"
-                | "DeletionByDeviceTaintManager"
-                | "DeletionByPodGC"
-                | "TerminationByKubelet"
-                | "Evicted",
+                BY_TAINT | "DeletionByDeviceTaintManager" | "DeletionByPodGC" | "TerminationByKubelet" | "Evicted",
             ) => Self::NodeLost,
             // PreemptionByScheduler, what we announced, and conditions of others.
             Some(_) => Self::Preempted,

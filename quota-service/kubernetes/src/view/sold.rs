@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use placement::Policy;
+    use serde_json::json;
     use vocab::{ClusterName, HorizonHours, NodeId, OutcomeKind};
 
     fn at(seconds: i64) -> UnixSeconds {
@@ -103,7 +104,7 @@ mod tests {
     fn node(name: &str, model: Option<&str>, gpus: u32) -> NodeFacts {
         let gpu_model = model.map(|model| GpuModel::parse(model).unwrap());
         let node = NodeId::parse(name).unwrap();
-        NodeFacts { node, gpu_model, gpus, is_open: true, is_ready: true, topology: None }
+        NodeFacts { node, gpu_model, gpus, is_open: true, is_ready: true, is_emptied: false, topology: None }
     }
 
     /// A node of each of two models, and a pod on `n1` that is promised an hour and selects no model.
@@ -214,5 +215,29 @@ mod tests {
             seen.remove_pod(Uid(1), Some(&lost), at(3_900));
             assert_eq!(ends(&mut seen), [(OutcomeKind::Kept, 3_600, "A100".to_owned())]);
         }
+    }
+
+    #[test]
+    fn an_eviction_by_a_taint_is_a_drain_where_an_operator_set_it_on_a_node_that_is_ready() {
+        let lost = PodFacts { disruption: Some("DeletionByTaintManager".to_owned()), is_going: true, ..promised() };
+        let ends_with = |is_ready: bool, taints: &[(&str, &str)]| {
+            let taints: Vec<_> = taints.iter().map(|(key, effect)| json!({ "key": key, "effect": effect })).collect();
+            let ready = json!([{ "type": "Ready", "status": if is_ready { "True" } else { "Unknown" } }]);
+            let node = json!({
+                "metadata": { "name": "n1", "labels": { "nvidia.com/gpu.product": "A100" } }, "spec": { "taints": taints },
+                "status": { "allocatable": { "nvidia.com/gpu": "8" }, "conditions": ready },
+            });
+            let mut seen = view();
+            seen.see_node(&serde_json::from_value(node).unwrap(), at(10)).unwrap();
+            seen.remove_pod(Uid(1), Some(&lost), at(30));
+            ends(&mut seen).into_iter().next().unwrap().0
+        };
+        let (ours, unreachable) = (("maintenance", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute"));
+        assert_eq!(ends_with(true, &[ours, ("spot", "NoSchedule")]), OutcomeKind::Drain);
+        let lost = OutcomeKind::NodeFailure;
+        assert_eq!(ends_with(true, &[unreachable]), lost);
+        assert_eq!(ends_with(true, &[ours, unreachable]), lost, "not known is which one evicted");
+        assert_eq!(ends_with(false, &[ours]), lost, "it does not answer");
+        assert_eq!(ends_with(true, &[("maintenance", "NoSchedule")]), lost, "that one evicts nobody");
     }
 }

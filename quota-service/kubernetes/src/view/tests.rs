@@ -29,6 +29,7 @@ fn node(name: &str, of: &str, gpus: u32) -> NodeFacts {
         gpus,
         is_open: true,
         is_ready: true,
+        is_emptied: false,
         topology: None,
     }
 }

@@ -20,6 +20,7 @@ fn shared() -> Arc<Shared> {
         gpus: 8,
         is_open: true,
         is_ready: true,
+        is_emptied: false,
         topology: None,
     };
     shared.write().set_node(facts, UnixSeconds::new(HOUR));

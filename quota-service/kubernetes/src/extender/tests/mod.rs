@@ -61,7 +61,15 @@ impl World {
         for name in ["node-1", "node-2", "node-3"] {
             let gpu_model = Some(GpuModel::parse("A100").unwrap());
             let node = NodeId::parse(name).unwrap();
-            let facts = NodeFacts { node, gpu_model, gpus: 8, is_open: true, is_ready: true, topology: None };
+            let facts = NodeFacts {
+                node,
+                gpu_model,
+                gpus: 8,
+                is_open: true,
+                is_ready: true,
+                is_emptied: false,
+                topology: None,
+            };
             shared.write().set_node(facts, at(0));
         }
         let promised = |pod: PodFacts| PodFacts { guarantee: Some(hours(1)), ..pod };

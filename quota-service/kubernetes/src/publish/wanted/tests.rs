@@ -28,7 +28,18 @@ fn view(nodes: &[(&str, u32)]) -> View {
     for (name, gpus) in nodes {
         let node = NodeId::parse(&name.to_lowercase()).unwrap();
         let gpu_model = Some(model(name));
-        view.set_node(NodeFacts { node, gpu_model, gpus: *gpus, is_open: true, is_ready: true, topology: None }, NOW);
+        view.set_node(
+            NodeFacts {
+                node,
+                gpu_model,
+                gpus: *gpus,
+                is_open: true,
+                is_ready: true,
+                is_emptied: false,
+                topology: None,
+            },
+            NOW,
+        );
     }
     view
 }
@@ -153,8 +164,15 @@ fn spot_at_will_that_is_counted_apart_takes_nothing_from_promised_spot() {
     let config = crate::config::Config { at_will_priority_classes: "free".parse().unwrap(), ..config("a") };
     let mut view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&config), Policy::GFS);
     let node = NodeId::parse("a100").unwrap();
-    let facts =
-        NodeFacts { node, gpu_model: Some(model("A100")), gpus: 40, is_open: true, is_ready: true, topology: None };
+    let facts = NodeFacts {
+        node,
+        gpu_model: Some(model("A100")),
+        gpus: 40,
+        is_open: true,
+        is_ready: true,
+        is_emptied: false,
+        topology: None,
+    };
     view.set_node(facts, NOW);
     for (number, class, gpus) in [(1, "spot", 4_u32), (2, "free", 20)] {
         let mut made = pod(number, "a100");

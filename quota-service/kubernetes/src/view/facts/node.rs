@@ -6,6 +6,9 @@ use crate::names;
 use std::collections::BTreeMap;
 use vocab::{GpuModel, NodeId};
 
+/// Start of the keys of taints that Kubernetes sets itself, such as that of a node that does not answer.
+const OF_KUBERNETES: &str = "node.kubernetes.io/";
+
 /// A node with GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFacts {
@@ -16,6 +19,8 @@ pub struct NodeFacts {
     pub is_open: bool,
     /// Whether it answers. What runs on one that does not may go on, or be lost.
     pub is_ready: bool,
+    /// Whether an operator empties it: it is ready, and a taint that evicts is not of Kubernetes.
+    pub is_emptied: bool,
     /// How its GPUs lie, as JSON.
     pub topology: Option<String>,
 }
@@ -53,8 +58,15 @@ impl NodeFacts {
             gpus: count,
             is_open: is_ready && !node.spec.unschedulable,
             is_ready,
+            is_emptied: is_ready && is_emptied(node),
             topology: node.metadata.annotations.as_ref().and_then(|all| all.get(names::TOPOLOGY)).cloned(),
         };
         Ok(Some((facts, has_model)))
     }
+}
+
+/// Whether taints that evict are there, and none of Kubernetes: where both are, it is not known which one evicts.
+fn is_emptied(node: &Node) -> bool {
+    let mut evicting = node.spec.taints.iter().filter(|taint| taint.effect == "NoExecute").peekable();
+    evicting.peek().is_some() && evicting.all(|taint| !taint.key.starts_with(OF_KUBERNETES))
 }
