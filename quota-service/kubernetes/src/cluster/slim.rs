@@ -330,7 +330,7 @@ pub struct Taint {
     /// Key.
     #[serde(deserialize_with = "or_default")]
     pub key: CompactString,
-    /// What it does to pods that do not tolerate it.
+    /// Effect on pods that do not tolerate it.
     #[serde(deserialize_with = "or_default")]
     pub effect: CompactString,
 }

@@ -51,7 +51,7 @@ pub fn default_not_offered(config: &Config, offers: &Offers) -> Option<NotOffere
     not_offered(config, offers, config.default_guarantee_hours.0?, limits)
 }
 
-/// What a `default_guarantee_hours` that a pool does not offer does to spot work that states no hours.
+/// Consequence, for spot work that states no hours, of a `default_guarantee_hours` that a pool does not offer.
 #[must_use]
 pub const fn consequence_of_default(config: &Config) -> &'static str {
     if config.admission_check {
@@ -61,8 +61,8 @@ pub const fn consequence_of_default(config: &Config) -> &'static str {
     }
 }
 
-/// Logs each change of the hours that pools have no quota of, until `stop` is set. Every mode needs it: without one that publishes,
-/// `default_guarantee_hours` promises all the same.
+/// Logs each change of the hours that pools have no quota of, until `stop` is set. Every mode needs it:
+/// `default_guarantee_hours` promises also where nothing is published.
 pub async fn log_changes(
     config: Arc<Config>,
     mut offers: watch::Receiver<Arc<Offers>>,
@@ -79,7 +79,7 @@ pub async fn log_changes(
     }
 }
 
-/// What was logged last.
+/// Faults that were logged last.
 #[derive(Debug, Default)]
 struct Logged {
     quota: Option<NotOffered>,
