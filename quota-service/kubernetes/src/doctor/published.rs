@@ -64,13 +64,13 @@ async fn beside(api: &Api, config: &Config, view: &View, governed: &BTreeSet<Str
     let has_share =
         |namespace: &String| config.resource_quota && config.resource_quota_shares.0.contains_key(namespace);
     let is_queued = |pod: &&PodFacts| governed.contains(&pod.namespace) && !has_share(&pod.namespace);
-    let pods = view.pods().values().filter(holds_promised).filter(is_queued);
+    let pods = view.pods().values().filter(|pod| holds_promised(pod)).filter(is_queued);
     let candidates: BTreeMap<Uid, &PodFacts> = pods.map(|pod| (pod.uid, pod)).collect();
     if candidates.is_empty() { None } else { bypass::of(api, &candidates, config.admission_check).await }
 }
 
 /// Whether it is a spot pod that holds GPUs. Those of classes at will are promised nothing, and are left out.
-fn holds_promised(pod: &&PodFacts) -> bool {
+fn holds_promised(pod: &PodFacts) -> bool {
     pod.class == TaskClass::Spot && pod.life == Life::Runs && !pod.is_at_will && pod.amount() > MilliGpus::ZERO
 }
 
@@ -89,7 +89,7 @@ async fn governed(api: &Api, config: &Config) -> Option<BTreeSet<String>> {
 
 /// Spot pods that hold GPUs elsewhere.
 fn outside(config: &Config, view: &View, governed: &BTreeSet<String>) -> Option<Check> {
-    let pods = view.pods().values().filter(holds_promised);
+    let pods = view.pods().values().filter(|pod| holds_promised(pod));
     let pods: Vec<&PodFacts> = pods.filter(|pod| !governed.contains(&pod.namespace)).collect();
     let gpus = pods.iter().fold(MilliGpus::ZERO, |sum, pod| sum.saturating_add(pod.amount()));
     let namespaces: BTreeSet<&str> = pods.iter().map(|pod| pod.namespace.as_str()).collect();
