@@ -48,9 +48,7 @@ fn trained_on(panel: &Panel, kind: ModelKind, horizon: u64) -> Trained {
     let lookback_hours = if kind == ModelKind::DeepAr { 168 } else { 48 };
     let spec = ModelSpec { kind, horizon: HorizonHours::new(horizon).unwrap(), lookback_hours, seed: 3 };
     let split = split(panel, panel.end(), &spec).unwrap();
-    train(&Fit { panel, split, spec, settings: settings() }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ())
-        .unwrap()
-        .0
+    train(&Fit { panel, split, spec, settings: settings() }, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).unwrap().0
 }
 
 fn bytes() -> Vec<u8> {

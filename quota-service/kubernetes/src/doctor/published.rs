@@ -17,11 +17,13 @@ const SHOWN: usize = 3;
 pub async fn of(api: &Api, config: &Config, view: &View) -> Vec<Check> {
     let mut checks: Vec<Check> = twice(config).into_iter().collect();
     // The admission check counts every promise of a pool, wherever its pod is; a ResourceQuota is asked by nobody before.
-    if config.publishes() && (config.resource_quota || !config.admission_check) {
-        if let Some(governed) = governed(api, config).await {
-            checks.extend(outside(config, view, &governed));
-            checks.extend(beside(api, config, view, &governed).await);
-        }
+    let is_asked_before = config.admission_check && !config.resource_quota;
+    if config.publishes()
+        && !is_asked_before
+        && let Some(governed) = governed(api, config).await
+    {
+        checks.extend(outside(config, view, &governed));
+        checks.extend(beside(api, config, view, &governed).await);
     }
     checks.extend(left(api, config).await);
     checks
