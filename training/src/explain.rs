@@ -32,6 +32,8 @@ struct StepBody {
     /// The mean change from the last value that the model forecast in the week before.
     usual_change_gpus: f64,
     contributions: Vec<ContributionBody>,
+    /// Added so that it lies neither below a lower level nor below 0, as in a distribution: with it the parts add up to the forecast.
+    held_gpus: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -137,16 +139,17 @@ fn explain(
 fn report(run: RunId, series: &SeriesId, at: HourStart, explanation: &Explanation) -> Report {
     let of_step = |(step, one): (usize, &forecaster::blend::StepExplanation)| {
         let quantiles = explanation.forecast.steps()[step].quantiles_gpus;
-        let level = |level: usize| StepBody {
-            step: step + 1,
-            level: QUANTILE_LEVELS[level],
-            forecast_gpus: quantiles[level],
-            usual_change_gpus: one.usual_gpus[level],
-            contributions: one
-                .contributions
-                .iter()
-                .map(|of| ContributionBody { group: of.group, gpus: of.quantiles_gpus[level] })
-                .collect(),
+        let level = |level: usize| {
+            let of_groups = one.contributions.iter().map(|of| (of.group, of.quantiles_gpus[level]));
+            let moved_gpus = one.usual_gpus[level] + of_groups.clone().map(|(_, gpus)| gpus).sum::<f64>();
+            StepBody {
+                step: step + 1,
+                level: QUANTILE_LEVELS[level],
+                forecast_gpus: quantiles[level],
+                usual_change_gpus: one.usual_gpus[level],
+                contributions: of_groups.map(|(group, gpus)| ContributionBody { group, gpus }).collect(),
+                held_gpus: (quantiles[level] - explanation.last_gpus - moved_gpus).max(0.0),
+            }
         };
         (0..QUANTILE_LEVELS.len()).map(level).collect::<Vec<_>>()
     };
@@ -173,6 +176,8 @@ const fn in_words(group: FeatureGroup) -> &'static str {
     }
 }
 
+/// The least that a table shows, with two digits behind the point.
+const SHOWN_LEAST_GPUS: f64 = 0.005;
 /// Horizons of which a table shows every step.
 const STEPS_SHOWN_WHOLE: usize = 8;
 /// Steps of longer ones that it shows: hours that are offered by default or as long promises.
@@ -196,6 +201,10 @@ fn tables(report: &Report) -> String {
     for (place, group) in groups {
         let of_group = shown.iter().map(|step| signed(step.contributions[place].gpus));
         rows.push([vec![in_words(group).to_owned()], of_group.collect()].concat());
+    }
+    if shown.iter().any(|step| step.held_gpus >= SHOWN_LEAST_GPUS) {
+        let held = shown.iter().map(|step| signed(step.held_gpus));
+        rows.push([vec!["not below 0, nor below a lower level".to_owned()], held.collect()].concat());
     }
     rows.push(
         [vec!["forecast".to_owned()], shown.iter().map(|step| format!("{:.2}", step.forecast_gpus)).collect()].concat(),
@@ -221,6 +230,7 @@ mod tests {
             forecast_gpus: 1.0,
             usual_change_gpus: 0.0,
             contributions: FeatureGroup::ALL.map(|group| ContributionBody { group, gpus: 0.0 }).into(),
+            held_gpus: if step == 2 { 0.25 } else { 0.0 },
         };
         Report {
             run_id: "run-1".into(),
@@ -239,5 +249,12 @@ mod tests {
         };
         assert_eq!(shown(6), [1, 2, 3, 4, 5, 6]);
         assert_eq!(shown(74), [1, 2, 4, 8, 12, 24, 48, 72, 74]);
+    }
+
+    #[test]
+    fn a_table_names_what_holds_a_level_up_where_something_does() {
+        let held = |steps: usize| tables(&report(steps)).lines().any(|line| line.starts_with("not below 0"));
+        assert_eq!([held(1), held(2)], [false, true]);
+        assert!(tables(&report(2)).contains("+0.25"));
     }
 }
