@@ -180,6 +180,10 @@ impl PublishedPool {
     /// restart finds: these are never larger.
     #[must_use]
     pub fn lowered(&self, state: &PoolState) -> Option<Self> {
+        // Headroom knows the state of a pool that it places from the tasks.
+        if self.glance.tasks.is_some() {
+            return None;
+        }
         let mut least = state.idle;
         let mut has_lowered = false;
         let mut lowered = |answer: &Answer| {

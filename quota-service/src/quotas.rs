@@ -220,9 +220,7 @@ impl Quotas {
     pub fn lower(&self, state: &PoolState) {
         let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
         let published = self.published.load();
-        // Headroom knows the state of a pool that it places from the tasks.
-        let reported = published.pool(cluster, gpu_model).filter(|pool| pool.glance.tasks.is_none());
-        let lowered = reported.and_then(|pool| pool.lowered(state));
+        let lowered = published.pool(cluster, gpu_model).and_then(|pool| pool.lowered(state));
         if let Some(pool) = lowered {
             self.publish(vec![pool]);
         }

@@ -3,6 +3,7 @@
 use crate::StoreError;
 use crate::stored::{Stamp, amount, horizon, pool, whole};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use vocab::{HpJob, Organization, PoolId, PoolState, TaskId, UnixSeconds};
 
@@ -37,6 +38,9 @@ pub trait PoolStateStore {
 
     /// The last state; `None` if none was reported.
     async fn pool_state(&self, pool: &PoolId) -> Result<Option<ReceivedState>, StoreError>;
+
+    /// The last state of every pool that has one, without its jobs.
+    async fn pool_states(&self) -> Result<BTreeMap<PoolId, PoolState>, StoreError>;
 }
 
 row! {

@@ -3,6 +3,7 @@
 use crate::stored::Stamp;
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use vocab::{PlacedBy, PoolId, UnixSeconds};
 
 row! {
@@ -68,6 +69,9 @@ pub trait SettingsStore: Sync {
 
     /// The placement of a pool; `None` while it is undecided.
     async fn placement(&self, pool: &PoolId) -> Result<Option<PoolPlacement>, StoreError>;
+
+    /// The side that places each pool whose side is decided.
+    async fn sides(&self) -> Result<BTreeMap<PoolId, PlacedBy>, StoreError>;
 }
 
 pub(crate) const DECIDE: &str =
@@ -92,10 +96,14 @@ impl TryFrom<PlacementRow> for PoolPlacement {
     type Error = StoreError;
 
     fn try_from(row: PlacementRow) -> Result<Self, StoreError> {
-        let placed_by = PlacedBy::parse(&row.placed_by)
-            .ok_or_else(|| StoreError::corrupt("placed_by", &format!("unknown value {:?}", row.placed_by)))?;
+        let placed_by = side(&row.placed_by)?;
         Ok(Self { placed_by, since: row.since.map(|since| since.0), set_by: row.set_by })
     }
+}
+
+pub(crate) fn side(text: &str) -> Result<PlacedBy, StoreError> {
+    let unknown = || StoreError::corrupt("placed_by", &format!("unknown value {text:?}"));
+    PlacedBy::parse(text).ok_or_else(unknown)
 }
 
 pub(crate) fn another_version(pool: &PoolId, expected: Option<i64>) -> StoreError {

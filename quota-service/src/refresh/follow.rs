@@ -2,11 +2,13 @@
 
 use super::bases::FollowedBases;
 use super::followed::FollowedPools;
+use super::followed_reports::FollowedReports;
 use super::{read, write};
-use crate::published::{Glance, PublishedPool};
+use crate::published::{Glance, Published, PublishedPool};
 use crate::quotas::Quotas;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{ClusterName, PoolId};
+use store::StoreError;
+use vocab::{ClusterName, PoolId, UnixSeconds};
 
 /// Publishes what other services have stored, whenever it is new.
 #[derive(Default)]
@@ -15,11 +17,13 @@ pub struct Follower {
     seen: Option<(Option<i64>, BTreeSet<PoolId>, BTreeSet<ClusterName>)>,
     bases: FollowedBases,
     tasks: FollowedPools,
+    /// When the pools without a quota were read last.
+    without_at: Option<UnixSeconds>,
 }
 
 impl Follower {
-    /// Looks for new quotas of clusters that this service does not write for, and for what their tasks have taken since. A database that
-    /// does not answer has none: the last ones age.
+    /// Looks for new quotas of clusters that this service does not write for, and for what reports and tasks have taken since. A database
+    /// that does not answer has none: the last ones age.
     pub async fn follow(&mut self, quotas: &Quotas) {
         if !quotas.core.leases.follows() {
             *self = Self::default();
@@ -33,6 +37,11 @@ impl Follower {
             Err(fault) => tracing::debug!(%fault, "cannot read the basis of quotas of other services"),
         }
         self.quotas(quotas).await;
+        self.pools_without_quota(quotas).await;
+        match FollowedReports::read(quotas).await {
+            Ok(reports) => reports.follow(quotas),
+            Err(fault) => tracing::debug!(%fault, "cannot read the reports to other services"),
+        }
         self.tasks.follow(quotas).await;
     }
 
@@ -43,33 +52,73 @@ impl Follower {
         if self.seen.as_ref() == Some(&now) {
             return;
         }
-        match write::restored(quotas).await {
-            Ok(pools) => {
-                let mut missing = without_quota(quotas, &now.1, &pools);
-                for pool in &mut missing {
-                    let Ok((placed_by, capacity)) = read::side_and_capacity(&quotas.core, &pool.id).await else {
-                        return;
-                    };
-                    pool.glance = Glance { placed_by, capacity, ..pool.glance.clone() };
-                }
-                let pools = pools.into_iter().map(|pool| self.tasks.followed(pool));
+        match restored(quotas, &now.1).await {
+            Ok((pools, missing, reports)) => {
+                let pools = pools.into_iter().map(|pool| reports.lowered(self.tasks.followed(pool)));
                 let others = pools.chain(missing);
                 quotas.publish(others.filter(|pool| quotas.core.leases.led(&pool.id.cluster).is_none()).collect());
                 quotas.set_complete();
+                self.without_at = Some(quotas.core.clock.now());
                 self.seen = Some(now);
             }
             Err(fault) => tracing::debug!(%fault, "cannot read the quotas of other services"),
         }
     }
+
+    /// Reads what is known of the pools without a quota once in `refresh_s`, as the service that leads does: no new quota asks for it.
+    async fn pools_without_quota(&mut self, quotas: &Quotas) {
+        let (now, every_s) = (quotas.core.clock.now(), quotas.core.config.refresh_s.cast_signed());
+        if self.without_at.is_some_and(|at| (0..every_s).contains(&now.since_s(at))) {
+            return;
+        }
+        let published = quotas.published.load_full();
+        let is_followed = |pool: &PublishedPool| quotas.core.leases.led(&pool.id.cluster).is_none();
+        let without = published.pools().filter(|pool| pool.answers.is_empty() && is_followed(pool));
+        match without_quota(quotas, without.map(|pool| &pool.id)).await {
+            Ok(mut pools) => {
+                pools.retain(|pool| is_followed(pool) && is_new(&published, pool));
+                if !pools.is_empty() {
+                    quotas.publish(pools);
+                }
+                self.without_at = Some(now);
+            }
+            Err(fault) => tracing::debug!(%fault, "cannot read the pools without a quota of other services"),
+        }
+    }
 }
 
-/// The stored pools that have no stored quota, with the reason: they are listed here as by the service that leads.
-fn without_quota(quotas: &Quotas, stored: &BTreeSet<PoolId>, known: &[PublishedPool]) -> Vec<PublishedPool> {
-    let known: BTreeSet<&PoolId> = known.iter().map(|pool| &pool.id).collect();
-    let why = |id: &PoolId| match quotas.core.leases.leader(&id.cluster) {
-        Some(leader) => leader.no_quota(),
-        None => "no service leads the cluster yet: retry".to_owned(),
-    };
-    let missing = stored.iter().filter(|id| !known.contains(id));
-    missing.map(|id| PublishedPool::without_quota(id.clone(), why(id))).collect()
+/// The stored quotas, the stored pools without one, which are listed here as by the service that leads, and the reports of later.
+async fn restored(
+    quotas: &Quotas,
+    stored: &BTreeSet<PoolId>,
+) -> Result<(Vec<PublishedPool>, Vec<PublishedPool>, FollowedReports), StoreError> {
+    let pools = write::restored(quotas).await?;
+    let known: BTreeSet<&PoolId> = pools.iter().map(|pool| &pool.id).collect();
+    let missing = without_quota(quotas, stored.iter().filter(|id| !known.contains(id))).await?;
+    Ok((pools, missing, FollowedReports::read(quotas).await?))
+}
+
+/// Pools without a stored quota, with the reason.
+async fn without_quota<'a>(
+    quotas: &Quotas,
+    pools: impl Iterator<Item = &'a PoolId>,
+) -> Result<Vec<PublishedPool>, StoreError> {
+    let mut all = Vec::new();
+    for id in pools {
+        let why = match quotas.core.leases.leader(&id.cluster) {
+            Some(leader) => leader.no_quota(),
+            None => "no service leads the cluster yet: retry".to_owned(),
+        };
+        let (placed_by, capacity) = read::side_and_capacity(&quotas.core, id).await?;
+        let pool = PublishedPool::without_quota(id.clone(), why);
+        all.push(PublishedPool { glance: Glance { placed_by, capacity, ..pool.glance.clone() }, ..pool });
+    }
+    Ok(all)
+}
+
+/// Whether a pool without a quota differs from what is published of it.
+fn is_new(published: &Published, pool: &PublishedPool) -> bool {
+    let known = published.pool(pool.id.cluster.as_str(), pool.id.gpu_model.as_str());
+    let shown = |pool: &PublishedPool| (pool.problem.clone(), pool.glance.placed_by, pool.glance.capacity);
+    known.is_none_or(|known| shown(known) != shown(pool))
 }

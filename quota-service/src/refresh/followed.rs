@@ -62,7 +62,7 @@ impl Followed {
 impl FollowedPools {
     /// Answers that are read from the database, with what the tasks have taken since.
     pub(super) fn followed(&self, pool: PublishedPool) -> PublishedPool {
-        let known = self.0.get(&pool.id);
+        let known = self.0.get(&pool.id).filter(|_| pool.glance.placed_by != Some(PlacedBy::External));
         known.and_then(|known| pool.following(&known.tasks, &|| known.counts())).unwrap_or(pool)
     }
 

@@ -6,6 +6,7 @@ mod failures;
 pub mod fallback;
 mod follow;
 mod followed;
+mod followed_reports;
 mod history;
 mod learned;
 pub mod limits;

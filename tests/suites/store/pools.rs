@@ -36,6 +36,7 @@ async fn an_older_state_does_not_replace_a_newer_one(database: TestDatabase) {
     assert!(!store.put_pool_state(&old, None, at(112)).await.unwrap());
     let received = store.pool_state(&new.pool).await.unwrap().unwrap();
     assert_eq!((received.state, received.received_at), (new.clone(), at(111)));
+    assert_eq!(store.pool_states().await.unwrap(), BTreeMap::from([(new.pool.clone(), new.clone())]));
     assert!(store.put_pool_state(&state(101, "6", &[]), None, at(113)).await.unwrap(), "the same instant, corrected");
     assert_eq!(store.pool_state(&pool("earth:H800")).await.unwrap(), None);
 }
@@ -97,6 +98,7 @@ async fn the_side_of_a_pool_is_decided_once_and_replaced_with_its_settings(datab
     );
     let decided = decided.0.unwrap();
     assert_eq!(store.placement(&pool).await.unwrap(), Some(decided.clone()), "two first uses, one decision");
+    assert_eq!(store.sides().await.unwrap(), BTreeMap::from([(pool.clone(), decided.placed_by)]));
     let audited = async || store.audit(at(0), at(100), 10).await.unwrap().len();
     assert_eq!(audited().await, 1);
     let changed = PoolPlacement { placed_by: PlacedBy::External, since: Some(at(3)), set_by: "ops".to_owned() };

@@ -5,6 +5,7 @@ use crate::pool_states::{PoolStateStore, ReceivedState, StateRow, received, writ
 use crate::stored::{Stamp, milli, signed};
 use async_trait::async_trait;
 use sqlx::AssertSqlSafe;
+use std::collections::BTreeMap;
 use vocab::{HpJob, PoolId, PoolState, UnixSeconds};
 
 #[async_trait]
@@ -91,5 +92,31 @@ impl PoolStateStore for SqlStore {
         .fetch_all(&mut *snapshot)
         .await?;
         received(&row, &spot).map(Some)
+    }
+
+    async fn pool_states(&self) -> Result<BTreeMap<PoolId, PoolState>, StoreError> {
+        // One snapshot for both statements: a state and its spot GPUs must fit together.
+        let mut snapshot = self.begin_reading().await?;
+        // Up to 10,000 jobs of each pool are not read.
+        let rows: Vec<StateRow> = sqlx::query_as(
+            "SELECT cluster, gpu_model, capacity_milli, idle_milli, longest_quota_wait_s, as_of, received_at,
+                 CASE WHEN 1 = 0 THEN hp_jobs END AS hp_jobs
+             FROM pool_states",
+        )
+        .fetch_all(&mut *snapshot)
+        .await?;
+        let spot: Vec<(String, String, i64, i64)> =
+            sqlx::query_as("SELECT cluster, gpu_model, guarantee_hours, spot_milli FROM pool_state_spot")
+                .fetch_all(&mut *snapshot)
+                .await?;
+        let mut by_pool: BTreeMap<(String, String), Vec<(i64, i64)>> = BTreeMap::new();
+        for (cluster, gpu_model, hours, milli) in spot {
+            by_pool.entry((cluster, gpu_model)).or_default().push((hours, milli));
+        }
+        let state = |row: &StateRow| {
+            let spot = by_pool.get(&(row.cluster.clone(), row.gpu_model.clone()));
+            received(row, spot.map_or(&[][..], Vec::as_slice)).map(|one| (one.state.pool.clone(), one.state))
+        };
+        rows.iter().map(state).collect()
     }
 }

@@ -2,11 +2,12 @@ use super::audit::insert as insert_audit;
 use super::{SqlConnection, SqlStore};
 use crate::error::unless_missing;
 use crate::settings::{
-    DECIDE, PlacementRow, PoolPlacement, READ, REPLACE, SettingsStore, StoredSettings, another_version,
+    DECIDE, PlacementRow, PoolPlacement, READ, REPLACE, SettingsStore, StoredSettings, another_version, side,
 };
-use crate::stored::Stamp;
+use crate::stored::{Stamp, pool as stored_pool};
 use crate::{AuditRecord, StoreError};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use vocab::{PlacedBy, PoolId};
 
 #[async_trait]
@@ -73,6 +74,14 @@ impl SettingsStore for SqlStore {
     async fn placement(&self, pool: &PoolId) -> Result<Option<PoolPlacement>, StoreError> {
         let query = sqlx::query_as::<_, PlacementRow>(READ).bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str());
         query.fetch_optional(self.readers()).await?.map(TryInto::try_into).transpose()
+    }
+
+    async fn sides(&self) -> Result<BTreeMap<PoolId, PlacedBy>, StoreError> {
+        let query = sqlx::query_as("SELECT cluster, gpu_model, placed_by FROM pool_placement");
+        let rows: Vec<(String, String, String)> = query.fetch_all(self.readers()).await?;
+        rows.iter()
+            .map(|(cluster, gpu_model, placed_by)| Ok((stored_pool(cluster, gpu_model)?, side(placed_by)?)))
+            .collect()
     }
 }
 

@@ -15,6 +15,8 @@ on_both_databases![
     a_service_that_takes_over_promises_nothing_before_it_has_renewed,
     a_service_that_follows_answers_what_tasks_have_taken_and_offers_what_is_offered,
     a_service_that_follows_counts_hp_demand_between_renewals_as_the_one_that_leads_does,
+    a_report_that_lowers_a_quota_and_the_side_that_it_decides_show_at_every_service_at_the_next_beat,
+    the_capacity_of_a_pool_without_a_quota_is_read_again_at_services_that_follow,
     a_service_that_cannot_take_its_own_lease_of_before_names_no_leader,
 ];
 
@@ -273,6 +275,56 @@ async fn a_service_that_follows_counts_hp_demand_between_renewals_as_the_one_tha
     let renewed = quota(&other, 4).await;
     assert_eq!(quota(&one, 4).await, renewed);
     assert!(!renewed["reasons"].to_string().contains("tasks_since_renewal"), "{renewed}");
+}
+
+async fn a_report_that_lowers_a_quota_and_the_side_that_it_decides_show_at_every_service_at_the_next_beat(
+    database: TestDatabase,
+) {
+    let (one, other) = two(&database).await;
+    let report = async |idle: u32| {
+        let body = state(500, idle, &json!({}), one.service.core.clock.now());
+        assert_eq!(one.put("/v1/pools/demo:A100/state", &body).await.expect(200)["taken"], true);
+    };
+    let side =
+        async |service: &TestService| service.get("/v1/pools").await.expect(200)["pools"][0]["placed_by"].clone();
+    assert_eq!(side(&other).await, Value::Null);
+    report(300).await;
+    other.follow().await;
+    assert_eq!((side(&one).await, side(&other).await), ("external".into(), "external".into()), "before a renewal");
+    one.pass_s(1);
+    one.renew().await;
+    other.follow().await;
+    let before = quota(&other, 4).await;
+    assert_eq!(quota(&one, 4).await, before);
+    assert!(number(&before["quota_gpus"]) > 5.0, "{before}");
+    one.pass_s(1);
+    report(5).await;
+    other.follow().await;
+    let lowered = quota(&other, 4).await;
+    assert_eq!(quota(&one, 4).await, lowered);
+    assert_eq!(
+        (number(&lowered["quota_gpus"]), codes(&lowered).contains(&"lowered_by_report".to_owned())),
+        (5.0, true)
+    );
+    let late = replica(&database, "late").await;
+    late.follow().await;
+    assert_eq!(quota(&late, 4).await, lowered, "one that begins to follow lowers the stored quota, too");
+}
+
+async fn the_capacity_of_a_pool_without_a_quota_is_read_again_at_services_that_follow(database: TestDatabase) {
+    drop(with_usage(&database, 500).await);
+    let one = replica(&database, "one").await;
+    one.renew().await;
+    let other = replica(&database, "other").await;
+    other.follow().await;
+    let capacity =
+        async |service: &TestService| number(&service.get("/v1/pools").await.expect(200)["pools"][0]["capacity_gpus"]);
+    assert_eq!((capacity(&one).await, capacity(&other).await), (500.0, 500.0));
+    put_node(&one, "n0", false).await;
+    one.renew().await;
+    other.pass_s(300);
+    other.follow().await;
+    assert_eq!((capacity(&one).await, capacity(&other).await), (8.0, 8.0));
 }
 
 async fn a_service_that_cannot_take_its_own_lease_of_before_names_no_leader(database: TestDatabase) {
