@@ -4,11 +4,15 @@ use super::bases::FollowedBases;
 use super::followed::FollowedPools;
 use super::followed_reports::FollowedReports;
 use super::{read, write};
+use crate::core::Core;
+use crate::plan::NoQuota;
 use crate::published::{Glance, Published, PublishedPool};
 use crate::quotas::Quotas;
+use placement::Unknown;
+use placement::staleness::usage_is_missing;
 use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
-use vocab::{ClusterName, PoolId, UnixSeconds};
+use vocab::{ClusterName, PlacedBy, PoolId, UnixSeconds};
 
 /// Publishes what other services have stored, whenever it is new.
 #[derive(Default)]
@@ -103,17 +107,61 @@ async fn without_quota<'a>(
     quotas: &Quotas,
     pools: impl Iterator<Item = &'a PoolId>,
 ) -> Result<Vec<PublishedPool>, StoreError> {
-    let mut all = Vec::new();
+    let (mut all, mut missing) = (Vec::new(), BTreeMap::new());
     for id in pools {
-        let why = match quotas.core.leases.leader(&id.cluster) {
-            Some(leader) => leader.no_quota(),
-            None => "no service leads the cluster yet: retry".to_owned(),
-        };
         let (placed_by, capacity) = read::side_and_capacity(&quotas.core, id).await?;
+        if !missing.contains_key(&id.cluster) {
+            let of_cluster = Missing::of(&quotas.core, &id.cluster).await?;
+            missing.insert(id.cluster.clone(), of_cluster);
+        }
+        let of_cluster = missing.get(&id.cluster).and_then(|missing| missing.why(placed_by));
+        let why = of_cluster.or_else(|| capacity.is_none().then(|| NoQuota::from(Unknown::Capacity)));
+        let why = why.map_or_else(|| of_leader(quotas, &id.cluster), |why| why.to_string());
         let pool = PublishedPool::without_quota(id.clone(), why);
         all.push(PublishedPool { glance: Glance { placed_by, capacity, ..pool.glance.clone() }, ..pool });
     }
     Ok(all)
+}
+
+/// The reason where the database has none: that of the leader is in its memory.
+fn of_leader(quotas: &Quotas, cluster: &ClusterName) -> String {
+    match quotas.core.leases.leader(cluster) {
+        Some(leader) => leader.no_quota(),
+        None => "no service leads the cluster yet: retry".to_owned(),
+    }
+}
+
+/// What all quotas of a cluster need and the database does not have, in the order in which a renewal asks for it.
+enum Missing {
+    Nothing,
+    Run,
+    Usage,
+    RecentUsage { newest_end: UnixSeconds },
+}
+
+impl Missing {
+    async fn of(core: &Core, cluster: &ClusterName) -> Result<Self, StoreError> {
+        if core.store.promoted(cluster).await?.is_none() {
+            return Ok(Self::Run);
+        }
+        let Some((_, last)) = core.store.measured_range(cluster).await? else { return Ok(Self::Usage) };
+        let newest_end = last.plus_hours(1).instant();
+        let is_old = usage_is_missing(newest_end, core.clock.now());
+        Ok(if is_old { Self::RecentUsage { newest_end } } else { Self::Nothing })
+    }
+
+    /// Why a pool has no quota, as the leader has it.
+    fn why(&self, side: Option<PlacedBy>) -> Option<NoQuota> {
+        match *self {
+            Self::Nothing => None,
+            Self::Run => Some(NoQuota::NoRun),
+            Self::Usage => Some(NoQuota::NoUsage),
+            Self::RecentUsage { newest_end } if side == Some(PlacedBy::Headroom) => {
+                Some(NoQuota::OldUsageHere { newest_end })
+            }
+            Self::RecentUsage { newest_end } => Some(NoQuota::OldUsage { newest_end }),
+        }
+    }
 }
 
 /// Whether a pool without a quota differs from what is published of it.

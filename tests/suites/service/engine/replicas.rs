@@ -16,7 +16,7 @@ on_both_databases![
     a_service_that_follows_answers_what_tasks_have_taken_and_offers_what_is_offered,
     a_service_that_follows_counts_hp_demand_between_renewals_as_the_one_that_leads_does,
     a_report_that_lowers_a_quota_and_the_side_that_it_decides_show_at_every_service_at_the_next_beat,
-    the_capacity_of_a_pool_without_a_quota_is_read_again_at_services_that_follow,
+    the_capacity_of_a_pool_without_a_quota_and_the_reason_are_read_again_at_services_that_follow,
     a_service_that_cannot_take_its_own_lease_of_before_names_no_leader,
 ];
 
@@ -311,20 +311,30 @@ async fn a_report_that_lowers_a_quota_and_the_side_that_it_decides_show_at_every
     assert_eq!(quota(&late, 4).await, lowered, "one that begins to follow lowers the stored quota, too");
 }
 
-async fn the_capacity_of_a_pool_without_a_quota_is_read_again_at_services_that_follow(database: TestDatabase) {
-    drop(with_usage(&database, 500).await);
+async fn the_capacity_of_a_pool_without_a_quota_and_the_reason_are_read_again_at_services_that_follow(
+    database: TestDatabase,
+) {
+    let store = with_usage(&database, 500).await;
     let one = replica(&database, "one").await;
     one.renew().await;
     let other = replica(&database, "other").await;
     other.follow().await;
-    let capacity =
-        async |service: &TestService| number(&service.get("/v1/pools").await.expect(200)["pools"][0]["capacity_gpus"]);
-    assert_eq!((capacity(&one).await, capacity(&other).await), (500.0, 500.0));
+    let listed = async |service: &TestService| {
+        let pool = service.get("/v1/pools").await.expect(200)["pools"][0].clone();
+        (number(&pool["capacity_gpus"]), pool["no_quota"].as_str().unwrap().to_owned())
+    };
+    let without_run = (500.0, "the cluster has no promoted run: train --cluster NAME".to_owned());
+    assert_eq!((listed(&one).await, listed(&other).await), (without_run.clone(), without_run));
     put_node(&one, "n0", false).await;
+    promote(store.as_ref(), &cluster("demo"), ModelKind::LastValue, end().hour().unwrap()).await;
+    for service in [&one, &other] {
+        service.pass_s(3 * 3_600);
+    }
     one.renew().await;
-    other.pass_s(300);
     other.follow().await;
-    assert_eq!((capacity(&one).await, capacity(&other).await), (8.0, 8.0));
+    let theirs = listed(&other).await;
+    assert_eq!(listed(&one).await, theirs);
+    assert!(theirs.0 < 9.0 && theirs.1.contains("more than two hours ago"), "{theirs:?}");
 }
 
 async fn a_service_that_cannot_take_its_own_lease_of_before_names_no_leader(database: TestDatabase) {
