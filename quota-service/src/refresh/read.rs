@@ -183,17 +183,9 @@ async fn pool_inputs(
 ) -> Result<PoolInputs, StoreError> {
     let store = core.store.as_ref();
     let settings = settings::load(store, &id).await?;
-    let mine = nodes.iter().filter(|node| node.pool == id && !node.drains).map(Node::capacity);
     let Now { state, hp_demand, hp_jobs } = pool_now(store, &id, placed, settings.placed_by, now).await?;
-    // A state does not belong to old data: under a virtual clock one that is not of its time counts as none.
-    let of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.pool.state_fresh_s;
-    let known = Known {
-        state: state.filter(|state| !core.clock.is_virtual() || of_its_time(state)),
-        node_capacity: mine.reduce(MilliGpus::saturating_add),
-        table_capacity: store.capacity_at(&id, present).await?.map(|row| row.capacity),
-        latest_demand: None,
-        ..Known::default()
-    };
+    let state = of_its_time(core, state, &settings.pool, now);
+    let known = known(store, &id, state, nodes, present).await?;
     let lately = now.plus_s(-settings.pool.outcome_window_s);
     let outcomes = store.eta_outcomes(&id, lately, settings.pool.min_outcomes).await?;
     let unspent = outcomes.unspent.iter().map(|one| (one.id, ended(one)));
@@ -232,21 +224,38 @@ async fn eta(core: &Core, id: &PoolId, settings: &PoolSettings) -> Result<EtaSta
 /// # Errors
 /// The database does not answer.
 pub async fn side_and_capacity(core: &Core, id: &PoolId) -> Result<(Option<PlacedBy>, Option<MilliGpus>), StoreError> {
-    let store = core.store.as_ref();
+    let (store, now) = (core.store.as_ref(), core.clock.now());
     let side = store.placement(id).await?.map(|placement| placement.placed_by);
-    let reported = if side == Some(PlacedBy::Headroom) { None } else { store.pool_state(id).await? };
-    let nodes = store.pool_nodes(id).await?;
-    let table = match core.clock.now().hour() {
-        Ok(present) => store.capacity_at(id, present).await?,
-        Err(_) => None,
-    };
-    let known = Known {
-        state: reported.map(|received| received.state),
-        node_capacity: nodes.iter().filter(|node| !node.drains).map(Node::capacity).reduce(MilliGpus::saturating_add),
-        table_capacity: table.map(|row| row.capacity),
-        ..Known::default()
-    };
+    let Now { mut state, .. } = pool_now(store, id, None, side, now).await?;
+    if core.clock.is_virtual() {
+        state = of_its_time(core, state, &settings::load(store, id).await?.pool, now);
+    }
+    let Ok(present) = now.hour() else { return Ok((side, None)) };
+    let known = known(store, id, state, &store.pool_nodes(id).await?, present).await?;
     Ok((side, known.capacity().map(|(capacity, _)| capacity)))
+}
+
+/// A state does not belong to old data: under a virtual clock one that is not of its time counts as none.
+fn of_its_time(core: &Core, state: Option<PoolState>, settings: &PoolSettings, now: UnixSeconds) -> Option<PoolState> {
+    let is_of_its_time = |state: &PoolState| now.since_s(state.as_of).abs() <= settings.state_fresh_s;
+    state.filter(|state| !core.clock.is_virtual() || is_of_its_time(state))
+}
+
+/// What is known of a pool beside its demand and its windows: its state, the nodes among `nodes` that are its own, and the capacity table.
+async fn known(
+    store: &dyn Store,
+    id: &PoolId,
+    state: Option<PoolState>,
+    nodes: &[Node],
+    present: HourStart,
+) -> Result<Known, StoreError> {
+    let mine = nodes.iter().filter(|node| node.pool == *id && !node.drains).map(Node::capacity);
+    Ok(Known {
+        state,
+        node_capacity: mine.reduce(MilliGpus::saturating_add),
+        table_capacity: store.capacity_at(id, present).await?.map(|row| row.capacity),
+        ..Known::default()
+    })
 }
 
 /// A pool at this moment, as far as it is known.

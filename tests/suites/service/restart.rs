@@ -9,6 +9,7 @@ on_both_databases![
     learned_state_of_a_pool_survives_a_restart,
     learned_state_that_can_no_longer_be_read_is_learned_again,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
+    under_a_virtual_clock_a_state_of_another_time_is_no_capacity_of_a_pool_without_a_quota,
     the_running_service_follows_a_promotion,
     a_model_that_cannot_forecast_is_one_line_of_the_log_until_it_can,
 ];
@@ -134,6 +135,20 @@ async fn under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked(data
     }
     assert!(store.latest_quotas(None).await.unwrap().is_empty());
     assert_eq!(store.newest_issue(&cluster("demo")).await.unwrap(), None, "nor are its forecasts");
+}
+
+async fn under_a_virtual_clock_a_state_of_another_time_is_no_capacity_of_a_pool_without_a_quota(
+    database: TestDatabase,
+) {
+    let now = end().plus_s(30 * 86_400);
+    let today = TestService::start(with_usage(&database, 500).await, now).await;
+    today.renew().await;
+    let _ = today.put("/v1/pools/demo:A100/state", &state(7, 5, &json!({}), now)).await.expect(200);
+    today.leave().await;
+    let service = Listening::start(&["--database", &database.url, "--as-of", "latest"]);
+    let capacity = |answer: &Value| answer["pools"][0]["capacity_gpus"].clone();
+    let pools = service.get_until("/v1/pools", |_, answer| capacity(answer).is_number());
+    assert_eq!(capacity(&pools), json!(500.0), "as a quota would have it");
 }
 
 async fn the_running_service_follows_a_promotion(database: TestDatabase) {
