@@ -9,6 +9,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::StoreError;
 use utoipa::IntoParams;
 use vocab::ClusterName;
 use wire::{ConnectorLease, ConnectorLeaseRequest, FieldFault, Problem};
@@ -31,6 +32,7 @@ pub struct LeaseQuery {
 #[utoipa::path(put, path = "/v1/connectors/lease", tag = "feed", params(LeaseQuery), request_body = ConnectorLeaseRequest, responses(
     (status = 200, description = "Whether it is granted, and to whom", body = ConnectorLease),
     (status = 400, description = "The query or the body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster; `known` lists the known ones", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No service leads the cluster at this moment", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn take(
@@ -38,7 +40,7 @@ pub async fn take(
     Query(query): Query<LeaseQuery>,
     Body(body): Body<ConnectorLeaseRequest>,
 ) -> Result<Json<ConnectorLease>, ApiError> {
-    let (cluster, epoch) = led(&quotas, &query, &body)?;
+    let (cluster, epoch) = led(&quotas, &query, &body).await?;
     let (lease, holds) = (Duration::from_secs(body.lease_s), Duration::from_secs(body.holds_s.min(body.lease_s)));
     let asker = Asker { holder: &body.holder, lease, holds };
     let answer = quotas.core.connectors.ask(&cluster, epoch, asker, Instant::now());
@@ -53,6 +55,7 @@ pub async fn take(
 #[utoipa::path(delete, path = "/v1/connectors/lease", tag = "feed", params(LeaseQuery), request_body = ConnectorLeaseRequest, responses(
     (status = 200, description = "It is free, or another's", body = ConnectorLease),
     (status = 400, description = "The query or the body is refused", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "Unknown cluster; `known` lists the known ones", body = Problem, content_type = "application/problem+json"),
     (status = 503, description = "No service leads the cluster at this moment", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn give_back(
@@ -60,13 +63,17 @@ pub async fn give_back(
     Query(query): Query<LeaseQuery>,
     Body(body): Body<ConnectorLeaseRequest>,
 ) -> Result<Json<ConnectorLease>, ApiError> {
-    let (cluster, epoch) = led(&quotas, &query, &body)?;
+    let (cluster, epoch) = led(&quotas, &query, &body).await?;
     quotas.core.connectors.release(&cluster, epoch, &body.holder, Instant::now());
     Ok(Json(ConnectorLease { granted: false, holder: String::new(), expires_in_s: 0 }))
 }
 
-/// The cluster with the epoch in which this service leads it. One that was never heard of has no leader yet.
-fn led(quotas: &Quotas, query: &LeaseQuery, body: &ConnectorLeaseRequest) -> Result<(ClusterName, u64), ApiError> {
+/// The cluster with the epoch in which this service leads it.
+async fn led(
+    quotas: &Quotas,
+    query: &LeaseQuery,
+    body: &ConnectorLeaseRequest,
+) -> Result<(ClusterName, u64), ApiError> {
     let cluster = ClusterName::parse(&query.cluster);
     let cluster = cluster.map_err(|fault| ApiError::Query { detail: format!("cluster: {fault}") })?;
     if body.holder.is_empty() || body.holder.len() > LONGEST_NAME {
@@ -81,9 +88,24 @@ fn led(quotas: &Quotas, query: &LeaseQuery, body: &ConnectorLeaseRequest) -> Res
         .into());
     }
     written_here(&quotas.core, &cluster)?;
-    let led = quotas.core.leases.led(&cluster).ok_or_else(|| {
-        let detail = "no service leads the cluster: usage of it has to be known first; try again";
-        ApiError::plain(503, "not-the-writer", "No leader of the cluster", detail.to_owned()).into()
-    });
-    led.map(|led| (cluster, led.epoch)).map_err(|problem: Box<Problem>| ApiError::Problem(problem))
+    if let Some(led) = quotas.core.leases.led(&cluster) {
+        return Ok((cluster, led.epoch));
+    }
+    Err(not_led(quotas, &cluster).await?)
+}
+
+/// Why no service leads a cluster: no try again makes an unknown one known, and the lease of a new one is taken at the next beat.
+async fn not_led(quotas: &Quotas, cluster: &ClusterName) -> Result<ApiError, StoreError> {
+    let known: Vec<_> = quotas.core.store.clusters().await?.into_iter().map(|one| one.name).collect();
+    let problem = if known.contains(cluster) {
+        let detail = format!("no service leads cluster {cluster} at this moment: try again");
+        ApiError::plain(503, "not-the-writer", "No leader of the cluster", detail)
+    } else {
+        let detail = format!(
+            "{cluster}: correct the name in the settings of the connector, or create the cluster with `datasets ingest` or the time_zone of a source"
+        );
+        let known = known.iter().map(ToString::to_string).collect();
+        Problem { known, ..ApiError::plain(404, "unknown-cluster", "Unknown cluster", detail) }
+    };
+    Ok(ApiError::Problem(Box::new(problem)))
 }

@@ -8,6 +8,7 @@ use tests::{on_both_databases, promote_bytes};
 on_both_databases![
     without_a_run_there_is_no_quota_and_the_answer_has_a_remedy,
     without_a_known_capacity_there_is_no_quota_yet,
+    the_lease_of_a_connector_of_an_unknown_cluster_is_refused_with_what_to_do,
     a_capacity_of_zero_is_a_quota_of_zero_with_its_reason,
     demand_above_capacity_is_a_quota_of_zero_with_its_reason,
     demand_above_all_amounts_together_is_a_quota_of_zero_with_what_to_correct,
@@ -40,6 +41,22 @@ async fn without_a_run_there_is_no_quota_and_the_answer_has_a_remedy(database: T
     assert_eq!(service.get("/healthz").await.status, 200);
     let listed = service.get("/v1/pools").await.expect(200)["pools"][0].clone();
     assert_eq!((&listed["capacity_gpus"], &listed["computed_at"]), (&json!(100.0), &Value::Null), "{listed}");
+}
+
+async fn the_lease_of_a_connector_of_an_unknown_cluster_is_refused_with_what_to_do(database: TestDatabase) {
+    let store = with_usage(&database, 100).await;
+    let service = TestService::start(store.clone(), end().plus_s(60)).await;
+    let body = json!({ "holder": "slurm-1", "agent": "test", "lease_s": 30, "holds_s": 0 });
+    let ask = async |cluster: &str| service.put(&format!("/v1/connectors/lease?cluster={cluster}"), &body).await;
+    let refused = ask("mars").await.expect(404);
+    assert_eq!((&refused["code"], &refused["known"]), (&json!("unknown-cluster"), &json!(["demo"])));
+    assert!(refused["detail"].as_str().unwrap().starts_with("mars: correct the name"), "{refused}");
+    assert_eq!(ask("demo").await.expect(200)["granted"], false, "another may hold it still");
+    let mars = Cluster { name: cluster("mars"), time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+    store.put_cluster(&mars).await.unwrap();
+    assert_eq!(ask("mars").await.expect(503)["code"], "not-the-writer", "until the next beat");
+    service.service.renewals.update_leases().await.unwrap();
+    assert_eq!(ask("mars").await.expect(200)["granted"], false);
 }
 
 async fn without_a_known_capacity_there_is_no_quota_yet(database: TestDatabase) {
