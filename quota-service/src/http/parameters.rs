@@ -60,8 +60,10 @@ fn not_utf8(text: &str) -> ApiError {
 }
 
 fn unknown(name: &str, known: &[String]) -> ApiError {
-    let suggestion =
-        command_line::closest(name, known).map_or_else(String::new, |one| format!(", did you mean `{one}`?"));
+    // The manual calls the guarantee rate p.
+    let rate = known.iter().find(|one| name == "p" && *one == "guarantee_rate").cloned();
+    let closest = rate.or_else(|| command_line::closest(name, known));
+    let suggestion = closest.map_or_else(String::new, |one| format!(", did you mean `{one}`?"));
     let known = match known {
         [] => "the route has none".to_owned(),
         known => format!("parameters: {}", known.join(", ")),
@@ -143,6 +145,14 @@ mod tests {
         assert_eq!(refused("/v1/pools", "/v1/pools?x=1").unwrap(), "`x` is not a parameter; the route has none");
         assert_eq!(refused("/quota", "/quota?cluster=a&gpu_model=b&hours=1&wait=30s"), None);
         assert_eq!(refused("/metrics", "/metrics?from=a-scraper"), None);
+        let asked = "/quota?cluster=a&gpu_model=b&hours=1&p=0.99";
+        assert_eq!(
+            refused("/quota", asked).unwrap(),
+            "`p` is not a parameter; parameters: cluster, gpu_model, hours, wait",
+            "a letter within a name is no likeness"
+        );
+        let what_if = refused("/v1/quota/what-if", asked).unwrap();
+        assert!(what_if.starts_with("`p` is not a parameter, did you mean `guarantee_rate`?"), "{what_if}");
     }
 
     #[test]

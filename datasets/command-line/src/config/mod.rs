@@ -307,6 +307,8 @@ fn kind(expected: &str) -> &str {
 /// The known name that is most like `name`, where one is.
 #[must_use]
 pub fn closest(name: &str, known: &[String]) -> Option<String> {
-    let closest = known.iter().map(|one| (strsim::jaro_winkler(one, name), one)).max_by(|a, b| a.0.total_cmp(&b.0));
+    // By this measure a letter is like every name that has it somewhere.
+    let likely = known.iter().filter(|one| name.len() > 1 || one.starts_with(name));
+    let closest = likely.map(|one| (strsim::jaro_winkler(one, name), one)).max_by(|a, b| a.0.total_cmp(&b.0));
     closest.filter(|(similarity, _)| *similarity > SIMILAR).map(|(_, name)| name.clone())
 }
