@@ -1,4 +1,4 @@
-//! Validity of certificates: the only field that is read here. rustls checks the certificate.
+//! Validity and version of certificates: the only fields that are read here. rustls checks the certificate.
 
 use std::ops::RangeInclusive;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -42,6 +42,14 @@ fn in_words(tag: u8, text: &[u8]) -> Option<String> {
     let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
     let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
     Some(format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+}
+
+/// Whether a certificate is of X.509 version 1, which states no version (RFC 5280 §4.1) and has no names of hosts: rustls refuses it.
+#[must_use]
+pub fn is_of_version_1(der: &[u8]) -> bool {
+    let first =
+        element(der).and_then(|(_, certificate, _)| element(certificate)).and_then(|(_, fields, _)| element(fields));
+    first.is_some_and(|(tag, ..)| tag != EXPLICIT_VERSION)
 }
 
 /// The two times of the validity, which follows version, serial number, signature and issuer (RFC 5280 §4.1).

@@ -132,12 +132,16 @@ impl Bytes {
     fn make(&self, files: &Files) -> Result<Made, String> {
         let of = |path: &PathBuf, why: String| format!("{}: {why}", path.display());
         let chain = certificates(&self.certificate).map_err(|why| of(&files.certificate, why))?;
+        if certificate::is_of_version_1(&chain[0]) {
+            return Err(of(&files.certificate, VERSION_1.to_owned()));
+        }
         let key = private_key(&self.key).map_err(|why| of(&files.key, why))?;
         let (provider, path) = (Arc::new(ring::default_provider()), &files.certificate);
         let wrong = |fault: tokio_rustls::rustls::Error| match fault {
             tokio_rustls::rustls::Error::InconsistentKeys(_) => {
                 of(&files.key, format!("it is not the key of the first certificate in {}", path.display()))
             }
+            fault @ tokio_rustls::rustls::Error::InvalidCertificate(_) => of(path, fault.to_string()),
             fault => of(&files.key, fault.to_string()),
         };
         let mut services = RootCertStore::empty();
@@ -193,6 +197,9 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = all.map_err(|fault| fault.to_string())?;
     if all.is_empty() { Err("no certificate (PEM)".to_owned()) } else { Ok(all) }
 }
+
+const VERSION_1: &str = "the first certificate is of X.509 version 1: issue one of version 3, with the names of the service (openssl x509 -req with -extfile, \
+     which has subjectAltName = DNS:NAME)";
 
 /// Remedy for a certificate of another service that is not trusted.
 pub const TRUST: &str = "give all services the same tls_certificate_file, or put the certificate of its issuer behind the one in it, and replace one that has \
@@ -259,5 +266,17 @@ mod tests {
         let _ = connection.write_tls(&mut hello).unwrap();
         let at = hello.windows(3).position(|bytes| bytes == [0, 43, 0]).expect("it offers versions");
         assert_eq!(hello[at + 4..at + 7], [2, 3, 4], "one version, of two bytes");
+    }
+
+    #[test]
+    fn a_certificate_of_version_1_is_refused_by_its_file_with_the_version_that_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str| folder.path().join(name);
+        std::fs::write(of("old.pem"), include_str!("tls/version_1.pem")).unwrap();
+        std::fs::write(of("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+        let files = Files { certificate: of("old.pem"), key: of("key.pem"), client_ca: None };
+        let refused = Tls::read(files).err().unwrap();
+        assert!(refused.starts_with(&format!("{}: the first certificate", of("old.pem").display())), "{refused}");
+        assert!(refused.contains("version 3"), "{refused}");
     }
 }
