@@ -262,7 +262,7 @@ pub struct Backtest {
     /// Forecasts of every issue hour, series and step; - is stdout. May be left out with --served
     #[arg(long, value_name = "FILE", required_unless_present = "served")]
     pub out: Option<PathBuf>,
-    /// Bounds of every issue hour, pool and aggregation, with --served also of `served`; - is stdout
+    /// Bounds of every issue hour, pool and aggregation, not capped by the capacity, with --served also of `served`; - is stdout
     #[arg(long, value_name = "FILE")]
     pub pool_out: Option<PathBuf>,
     #[command(flatten)]

@@ -35,7 +35,7 @@ pub struct QuotaAnswer {
     pub inventory_gpus: f64,
     /// C.
     pub capacity_gpus: f64,
-    /// B_H.
+    /// B_H, the demand bound. It is of demand, and not capped by the capacity: above it the quota is 0.
     pub demand_bound_gpus: f64,
     /// η.
     pub eta: f64,
