@@ -10,7 +10,8 @@ use crate::published::{Glance, Published, PublishedPool};
 use crate::quotas::Quotas;
 use placement::Unknown;
 use placement::staleness::usage_is_missing;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use store::StoreError;
 use vocab::{ClusterName, PlacedBy, PoolId, UnixSeconds};
 
@@ -41,12 +42,13 @@ impl Follower {
             Err(fault) => tracing::debug!(%fault, "cannot read the basis of quotas of other services"),
         }
         self.quotas(quotas).await;
-        self.pools_without_quota(quotas).await;
         match FollowedReports::read(quotas).await {
             Ok(reports) => reports.follow(quotas),
             Err(fault) => tracing::debug!(%fault, "cannot read the reports to other services"),
         }
         self.tasks.follow(quotas).await;
+        // Last: many pools may take longer than a beat waits.
+        self.pools_without_quota(quotas).await;
     }
 
     async fn quotas(&mut self, quotas: &Quotas) {
@@ -75,6 +77,8 @@ impl Follower {
         if self.without_at.is_some_and(|at| (0..every_s).contains(&now.since_s(at))) {
             return;
         }
+        // Before the reading: one that is given up, since it takes too long, is not begun again at every beat.
+        self.without_at = Some(now);
         let published = quotas.published.load_full();
         let is_followed = |pool: &PublishedPool| quotas.core.leases.led(&pool.id.cluster).is_none();
         let without = published.pools().filter(|pool| pool.answers.is_empty() && is_followed(pool));
@@ -84,9 +88,11 @@ impl Follower {
                 if !pools.is_empty() {
                     quotas.publish(pools);
                 }
-                self.without_at = Some(now);
             }
-            Err(fault) => tracing::debug!(%fault, "cannot read the pools without a quota of other services"),
+            Err(fault) => {
+                self.without_at = None;
+                tracing::debug!(%fault, "cannot read the pools without a quota of other services");
+            }
         }
     }
 }
@@ -110,9 +116,8 @@ async fn without_quota<'a>(
     let (mut all, mut missing) = (Vec::new(), BTreeMap::new());
     for id in pools {
         let (placed_by, capacity) = read::side_and_capacity(&quotas.core, id).await?;
-        if !missing.contains_key(&id.cluster) {
-            let of_cluster = Missing::of(&quotas.core, &id.cluster).await?;
-            missing.insert(id.cluster.clone(), of_cluster);
+        if let Entry::Vacant(new) = missing.entry(id.cluster.clone()) {
+            new.insert(Missing::of(&quotas.core, &id.cluster).await?);
         }
         let of_cluster = missing.get(&id.cluster).and_then(|missing| missing.why(placed_by));
         let why = of_cluster.or_else(|| capacity.is_none().then(|| NoQuota::from(Unknown::Capacity)));
