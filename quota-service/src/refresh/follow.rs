@@ -136,7 +136,7 @@ fn of_leader(quotas: &Quotas, cluster: &ClusterName) -> String {
     }
 }
 
-/// What all quotas of a cluster need and the database does not have, in the order in which a renewal asks for it.
+/// Inputs of all quotas of a cluster that the database does not have, in the order in which a renewal asks for it.
 enum Missing {
     Nothing,
     Run,

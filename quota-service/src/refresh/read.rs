@@ -241,7 +241,7 @@ fn of_its_time(core: &Core, state: Option<PoolState>, settings: &PoolSettings, n
     state.filter(|state| !core.clock.is_virtual() || is_of_its_time(state))
 }
 
-/// What is known of a pool beside its demand and its windows: its state, the nodes among `nodes` that are its own, and the capacity table.
+/// Knowledge of a pool beside its demand and its windows: its state, the nodes among `nodes` that are its own, and the capacity table.
 async fn known(
     store: &dyn Store,
     id: &PoolId,
