@@ -309,6 +309,17 @@ async fn a_report_that_lowers_a_quota_and_the_side_that_it_decides_show_at_every
     let late = replica(&database, "late").await;
     late.follow().await;
     assert_eq!(quota(&late, 4).await, lowered, "one that begins to follow lowers the stored quota, too");
+    // A report that raises waits for a renewal, everywhere.
+    one.pass_s(1);
+    report(200).await;
+    other.follow().await;
+    let answers = async || (quota(&one, 4).await, quota(&other, 4).await);
+    assert_eq!(answers().await, (lowered.clone(), lowered));
+    one.renew().await;
+    other.follow().await;
+    let (raised, theirs) = answers().await;
+    assert_eq!(theirs, raised);
+    assert!(number(&raised["quota_gpus"]) > 100.0, "{raised}");
 }
 
 async fn the_capacity_of_a_pool_without_a_quota_and_the_reason_are_read_again_at_services_that_follow(
