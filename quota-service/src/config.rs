@@ -61,9 +61,10 @@ pub struct Config {
     pub max_cluster_organizations: u64,
     /// Connections at once; more wait until one is closed.
     pub max_connections: usize,
-    /// Tasks, reports and settings that are taken at once; more are refused, with a time to try again.
+    /// Tasks, reports and settings that are taken at once; more are refused, with a time to try again. One token has half of them at most.
     pub max_writes: usize,
-    /// Explanations, histories and other reads, quotas apart, that are worked on at once; more are refused, with a time to try again.
+    /// Explanations, histories and other reads, quotas apart, that are worked on at once; more are refused, with a time to try again. One
+    /// token has half of them at most.
     pub max_reads: usize,
     /// Streams and long polls that are open at once.
     pub max_streams: usize,

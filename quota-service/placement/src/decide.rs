@@ -121,6 +121,9 @@ pub enum Misaligned {
     NotNow,
 }
 
+/// Code of [`Refusal::AboveFairShare`], whose sentence names the organization below and its task.
+pub const ABOVE_FAIR_SHARE: &str = "above_fair_share";
+
 impl Refusal {
     /// Stable name for programs.
     #[must_use]
@@ -131,7 +134,7 @@ impl Refusal {
             Self::FitsNever { .. } => "fits_never",
             Self::NothingIdle { .. } => "nothing_idle",
             Self::HeldByHp { .. } => "held_by_hp",
-            Self::AboveFairShare(_) => "above_fair_share",
+            Self::AboveFairShare(_) => ABOVE_FAIR_SHARE,
             Self::KeptForReservation { .. } => "kept_for_reservation",
             Self::ReachesReservation { .. } => "reaches_reservation",
             Self::NotAligned { .. } => "not_aligned",

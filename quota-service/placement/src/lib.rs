@@ -33,7 +33,9 @@ pub mod topology;
 pub mod what_if;
 pub mod windows;
 
-pub use decide::{Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide, exceeded, over_quota};
+pub use decide::{
+    ABOVE_FAIR_SHARE, Circumstances, Decision, Limit, Misaligned, QueueOrder, Refusal, decide, exceeded, over_quota,
+};
 pub use eta::{Eta, EtaError};
 pub use policy::Policy;
 pub use quota::{Bound, Quota, quotas};

@@ -67,7 +67,7 @@ impl TurnContext<'_> {
 
 /// Why a task would wait, were it submitted now.
 fn refusal(pool: &mut Pool, request: &Request) -> Option<ReasonBody> {
-    match pool.decide(&request.core(), request.hours) {
+    match pool.decide_on(request) {
         Decision::Wait(refusal) => Some(ReasonBody { code: refusal.code().to_owned(), detail: refusal.to_string() }),
         Decision::Start { .. } => {
             let blocks = |class| match pool.policy().blocking {

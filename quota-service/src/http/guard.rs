@@ -3,8 +3,9 @@
 //!
 //! A quota is read from memory and costs less than a refusal saves, so `/quota` and the health checks always pass. Writes and other
 //! reads take a place of their class, and are refused with `Retry-After` without a free one: a queue would only make all of them
-//! late.
+//! late. One token holds half of the places at most.
 
+use super::places::{Place, Places};
 use super::routes::{LimitClass, Route};
 use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
@@ -95,8 +96,8 @@ struct Bucket {
 #[derive(Debug)]
 pub struct Guard {
     limits: Limits,
-    writes: Arc<Semaphore>,
-    reads: Arc<Semaphore>,
+    writes: Places,
+    reads: Places,
     streams: Arc<Semaphore>,
     transit: Transit,
     buckets: Mutex<HashMap<IpAddr, Bucket>>,
@@ -108,8 +109,8 @@ impl Guard {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            writes: Arc::new(Semaphore::new(limits.writes)),
-            reads: Arc::new(Semaphore::new(limits.reads)),
+            writes: Places::new(limits.writes),
+            reads: Places::new(limits.reads),
             streams: Arc::new(Semaphore::new(limits.streams)),
             transit: Transit::new(&limits),
             buckets: Mutex::default(),
@@ -170,11 +171,11 @@ pub async fn guarded(
     }
     let has_written = class == LimitClass::Write;
     let places = if has_written { &guard.writes } else { &guard.reads };
-    let Ok(place) = places.clone().try_acquire_owned() else { return guard.overloaded().await };
     let asked = Asked::of(&request);
+    let Some(place) = places.try_take(asked.client()) else { return guard.overloaded().await };
     let limit = guard.limits.request;
     let answered = async {
-        // A large answer is made in its turn, and only where there is room for it.
+        // A large answer is made in its turn, and only where there is room for it. So are futures played.
         let turn = guard.transit.turn(&asked).await?;
         let share = guard.transit.expect(&asked).ok_or(Unfit::NoRoom)?;
         // The room of the request is released once it is handled.
@@ -208,10 +209,10 @@ pub async fn guarded(
 async fn written(
     access: &Arc<Access>,
     health: &Arc<Health>,
-    (place, room): (OwnedSemaphorePermit, Option<Share>),
+    (place, room): (Place, Option<Share>),
     request: Request,
     next: Next,
-) -> Result<(Response, OwnedSemaphorePermit), Unfit> {
+) -> Result<(Response, Place), Unfit> {
     // 1. Receive: a body that does not arrive whole is no request.
     let (parts, body) = request.into_parts();
     let body = received(body, access.core.config.max_body_bytes).await.map_err(Unfit::Other)?;

@@ -19,6 +19,7 @@ mod origin;
 mod outcomes;
 mod overrides;
 mod parameters;
+mod places;
 mod placing_fault;
 mod plain_faults;
 mod pools;

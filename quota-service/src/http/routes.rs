@@ -71,6 +71,8 @@ pub enum LimitClass {
     Read,
     /// A read whose answer grows with a pool, its organizations or its history: few are made at a time.
     LargeRead,
+    /// A read that plays futures of a pool, which takes the processor: few at a time, and of one token one.
+    Played,
     Write,
 }
 
@@ -102,7 +104,7 @@ pub struct Route {
     pub handler: Option<Handler>,
 }
 
-use LimitClass::{LargeRead, LongPoll, Memory, Metrics, Probe, Read as ReadLimit, Stream, Write};
+use LimitClass::{LargeRead, LongPoll, Memory, Metrics, Played, Probe, Read as ReadLimit, Stream, Write};
 use OrganizationRule::{Any, Named, OwnTask, Refused};
 use Scope::{ClusterInQuery, Everything, Handler as InHandler, PoolInPath, PoolInQuery};
 
@@ -200,9 +202,9 @@ pub static ROUTES: &[Route] = &[
     Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/dry-run", Read, InHandler, Any, ReadLimit) }
         .by(|| routes!(tasks::dry_run)),
     // Forecasts, and changes nothing.
-    Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/eta", Read, InHandler, Any, ReadLimit) }
+    Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/eta", Read, InHandler, Any, Played) }
         .by(|| routes!(starts::of_new)),
-    Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/prices", Read, InHandler, Any, LargeRead) }
+    Route { verb: Post, audit: AuditRule::None, ..read("/v1/tasks/prices", Read, InHandler, Any, Played) }
         .by(|| routes!(starts::prices)),
     read("/v1/tasks/{id}",           Read,    PoolInQuery,    OwnTask, ReadLimit).by(|| routes!(tasks::get)),
     write(Delete, "/v1/tasks/{id}",          Place, PoolInQuery, OwnTask).by(|| routes!(tasks::delete)),
@@ -210,7 +212,7 @@ pub static ROUTES: &[Route] = &[
     write(Post, "/v1/tasks/{id}/checkpoint", Place, PoolInQuery, OwnTask).by(|| routes!(tasks::checkpoint)),
     write(Post, "/v1/tasks/{id}/speed",      Place, PoolInQuery, OwnTask).by(|| routes!(tasks::speed)),
     read("/v1/tasks/{id}/explain",   Read,    PoolInQuery,    OwnTask, ReadLimit).by(|| routes!(tasks::explain)),
-    read("/v1/tasks/{id}/eta",       Read,    PoolInQuery,    OwnTask, ReadLimit).by(|| routes!(starts::of_task)),
+    read("/v1/tasks/{id}/eta",       Read,    PoolInQuery,    OwnTask, Played).by(|| routes!(starts::of_task)),
     read("/v1/events",               Read,    PoolInQuery,    Refused, Stream).by(|| routes!(events::events)),
     read("/v1/audit",                Admin,   Everything,     Refused, LargeRead).by(|| routes!(audit::list)),
 ];

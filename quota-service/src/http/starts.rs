@@ -60,7 +60,9 @@ pub async fn of_new(
     who.of_pool(&pool)?;
     who.of_organization(&request.organization)?;
     begun(&renewals, &pool).await?;
-    Ok(Json(starts.of_new(&pool, request).await?))
+    let answer = starts.of_new(&pool, request).await?;
+    let waits = answer.waits.map(|why| task_names::shown_reason(&who.0, why));
+    Ok(Json(StartAnswer { waits, ..answer }))
 }
 
 /// The price of each class and guarantee in waiting

@@ -6,6 +6,7 @@ use super::ApiError;
 use crate::access::Caller;
 use crate::core::Core;
 use crate::engine::HELD_BACK;
+use placement::ABOVE_FAIR_SHARE;
 use vocab::{NameError, Organization, PoolId, TaskId};
 use wire::{CutCodeBody, FieldFault, ReasonBody, TaskAnswer, TaskCut, TaskDetail};
 
@@ -54,13 +55,21 @@ pub fn shown(caller: &Caller, answer: TaskAnswer) -> TaskAnswer {
     TaskAnswer { id, detail: TaskDetail { run, waits, cut, victims }, ..answer }
 }
 
-/// A reason without the name of the task of another that holds this one back.
+/// A reason without the organization and the task of another that this one waits for.
 #[must_use]
 pub fn shown_reason(caller: &Caller, why: ReasonBody) -> ReasonBody {
-    if caller.organization().is_none() || why.code != HELD_BACK {
+    if caller.organization().is_none() {
         return why;
     }
-    ReasonBody { detail: "held back by the reservation of another task".to_owned(), ..why }
+    let detail = match why.code.as_str() {
+        HELD_BACK => "held back by the reservation of another task",
+        ABOVE_FAIR_SHARE => {
+            "its organization is above its fair share, and another one below its own waits; it starts when the task of that one \
+             has started or more GPUs than both ask for are free"
+        }
+        _ => return why,
+    };
+    ReasonBody { detail: detail.to_owned(), ..why }
 }
 
 #[cfg(test)]
@@ -94,6 +103,20 @@ mod tests {
             let detail = shown(&caller, answer.clone()).detail;
             (detail.cut.unwrap().by, detail.waits.unwrap().detail)
         })
+    }
+
+    #[test]
+    fn a_token_with_an_organization_is_shown_nobody_that_is_below_its_share() {
+        let of = |code: &str| ReasonBody {
+            code: code.to_owned(),
+            detail: "speech waits with task speech/secret".to_owned(),
+        };
+        let seen = |caller: &Caller, code: &str| shown_reason(caller, of(code)).detail;
+        let vision = Caller::of_organization("vision");
+        let shown = seen(&vision, ABOVE_FAIR_SHARE);
+        assert!(shown.starts_with("its organization is above its fair share") && !shown.contains("speech"), "{shown}");
+        assert_eq!(seen(&Caller::anyone(), ABOVE_FAIR_SHARE), of("").detail);
+        assert_eq!(seen(&vision, "over_quota"), of("").detail);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::ApiError;
 use super::guard::Limits;
+use super::places::{Place, Places};
 use super::routes::{LimitClass, Route};
 use crate::access::Caller;
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
@@ -30,6 +31,8 @@ const STEP_BYTES: u64 = 1_024 * 1_024;
 
 /// Large answers that are made at the same time: how much memory one takes is known only once it is made.
 const MAKERS: usize = 2;
+/// Questions about starts whose futures are played at the same time: each takes the processor for up to seconds.
+const PLAYERS: usize = 2;
 /// The time limit for such a turn.
 const MADE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -47,6 +50,7 @@ pub struct Transit {
     /// Bytes of the last answer, by what was asked.
     sizes: Mutex<HashMap<u64, u64>>,
     makers: Semaphore,
+    players: Places,
     body_bytes: usize,
 }
 
@@ -54,7 +58,22 @@ pub struct Transit {
 pub struct Asked {
     client: Client,
     about: u64,
-    is_large: bool,
+    turn: Kind,
+}
+
+/// The turn that a request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    None,
+    Large,
+    Played,
+}
+
+/// A turn, until it is dropped.
+pub enum Turn<'a> {
+    None,
+    Large { _turn: SemaphorePermit<'a> },
+    Played { _turn: Place },
 }
 
 impl Asked {
@@ -65,9 +84,19 @@ impl Asked {
         let mut about = DefaultHasher::new();
         (request.method(), request.uri().path(), request.uri().query()).hash(&mut about);
         let row = request.extensions().get::<&'static Route>();
-        let is_large = request.method() == Method::GET && row.is_some_and(|row| row.limit == LimitClass::LargeRead);
+        let turn = match row.map(|row| row.limit) {
+            Some(LimitClass::LargeRead) if request.method() == Method::GET => Kind::Large,
+            Some(LimitClass::Played) => Kind::Played,
+            _ => Kind::None,
+        };
         let client = token.map(Client::Token).or(address).unwrap_or(Client::Inside);
-        Self { client, about: about.finish(), is_large }
+        Self { client, about: about.finish(), turn }
+    }
+
+    /// The client.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.client
     }
 }
 
@@ -78,17 +107,22 @@ impl Transit {
             room: Room::new(limits.room),
             sizes: Mutex::default(),
             makers: Semaphore::new(MAKERS),
+            players: Places::new(PLAYERS),
             body_bytes: limits.body_bytes,
         }
     }
 
-    /// The turn of a large answer to be made, held until its room is taken; one of another route needs none.
-    pub async fn turn(&self, asked: &Asked) -> Result<Option<SemaphorePermit<'_>>, Unfit> {
-        if !asked.is_large {
-            return Ok(None);
-        }
-        let turn = timeout(MADE_WITHIN, self.makers.acquire()).await;
-        turn.ok().and_then(Result::ok).map(Some).ok_or(Unfit::NoRoom)
+    /// The turn of a large answer to be made, or of futures to be played, held until the room of the answer is taken; one of another
+    /// route needs none.
+    pub async fn turn(&self, asked: &Asked) -> Result<Turn<'_>, Unfit> {
+        let turn = async {
+            match asked.turn {
+                Kind::None => Some(Turn::None),
+                Kind::Large => Some(Turn::Large { _turn: self.makers.acquire().await.ok()? }),
+                Kind::Played => Some(Turn::Played { _turn: self.players.take(&asked.client).await? }),
+            }
+        };
+        timeout(MADE_WITHIN, turn).await.ok().flatten().ok_or(Unfit::NoRoom)
     }
 
     /// Room for an answer before it is made: for as many bytes as the last one to the same request had.

@@ -4,10 +4,11 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
-use tests::{Listening, on_both_databases};
+use tests::{Listening, on_both_databases, program};
 
 on_both_databases![
     answers_without_a_reader_take_bounded_memory_and_end,
+    one_token_leaves_half_of_the_reads_to_the_others,
     requests_that_never_end_take_bounded_memory,
     a_stopping_service_ends_within_its_grace_period_for_any_clients,
 ];
@@ -80,6 +81,22 @@ async fn answers_without_a_reader_take_bounded_memory_and_end(database: TestData
     assert!(rest.len() < 8_000_000, "the answer was cut: {}", rest.len());
     drop(open);
     assert_eq!(service.stop().code, 0);
+}
+
+async fn one_token_leaves_half_of_the_reads_to_the_others(database: TestDatabase) {
+    let (service, _folder) = with_large_answers(&database, "max_reads = 4\nwrite_timeout_s = 60").await;
+    let [greedy, other] = ["greedy", "other"].map(|name| {
+        let create = ["token", "create", "--name", name, "--role", "admin", "--json", "--database", &database.url];
+        program("quota-service", &create).json()["token"].as_str().unwrap().to_owned()
+    });
+    // Until the service has read them, everyone may ask.
+    let _ = service.get_until("/v1/pools", |status, _| status == 401);
+    // Answers that nobody reads keep their places.
+    let asking = format!("GET {LARGE} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {greedy}\r\n\r\n");
+    let (open, statuses): (Vec<_>, Vec<_>) = (0..4).map(|_| unread(&service.address, asking.as_bytes())).unzip();
+    assert_eq!(statuses, ["200", "200", "503", "503"]);
+    assert_eq!([&greedy, &other].map(|token| service.get_as(token, "/v1/pools").0), [503, 200]);
+    drop(open);
 }
 
 async fn requests_that_never_end_take_bounded_memory(database: TestDatabase) {

@@ -1,11 +1,14 @@
 //! Fair shares of spot.
 
 use super::*;
+use crate::service::tokens::{asked, token};
+use store::Role;
 use tests::on_both_databases;
 
 on_both_databases![
     organizations_stand_by_level_and_one_above_its_share_learns_who_is_below,
     reads_of_standings_change_no_decision,
+    a_token_of_an_organization_above_its_share_is_shown_nobody_that_is_below,
     a_pool_without_shares_says_so,
 ];
 
@@ -31,6 +34,7 @@ async fn organizations_stand_by_level_and_one_above_its_share_learns_who_is_belo
     let why = service.get(&format!("/v1/tasks/more/explain?{OF_POOL}")).await.expect(200);
     let detail = why["reason"]["detail"].as_str().unwrap();
     assert!(detail.contains("org-002, with 0.00, waits for 8.000 GPUs with task wide"), "{why}");
+    before_a_submission(&service).await;
     let listed = service.get(SHARES).await.expect(200);
     assert_eq!((&listed["half_life_hours"], &listed["organizations"].as_array().unwrap().len()), (&json!(24), &2));
     let [below, above] = [&listed["organizations"][0], &listed["organizations"][1]];
@@ -56,6 +60,54 @@ async fn organizations_stand_by_level_and_one_above_its_share_learns_who_is_belo
         [task(&service, "wide").await["status"].clone(), task(&service, "more").await["status"].clone()],
         ["running"; 2]
     );
+}
+
+/// A task that is not submitted would wait for the same reason.
+async fn before_a_submission(service: &TestService) {
+    let mut asked = at_will("another", "org-001", 2.0, 1);
+    assert_eq!(
+        service.post("/v1/tasks/dry-run", &asked).await.expect(200)["detail"]["waits"]["code"],
+        "above_fair_share"
+    );
+    let _ = asked.as_object_mut().unwrap().remove("id");
+    let start = service.post("/v1/tasks/eta", &asked).await.expect(200);
+    assert_eq!((&start["starts_now"], &start["waits"]["code"]), (&json!(false), &json!("above_fair_share")), "{start}");
+    assert!(start["doubts"].to_string().contains("\"fair_shares\""), "{start}");
+    let _ = asked.as_object_mut().unwrap().remove("class");
+    let prices = service.post("/v1/tasks/prices", &asked).await.expect(200);
+    let [at_will, of_hp] = ["spot", "hp"].map(|class| {
+        let is_it = |price: &&Value| price["class"] == class && price["guarantee_hours"].is_null();
+        prices["prices"].as_array().unwrap().iter().find(is_it).unwrap()
+    });
+    assert_eq!((&at_will["starts_now"], &of_hp["starts_now"]), (&json!(false), &json!(true)), "{prices}");
+    assert!(at_will["doubts"].to_string().contains("\"fair_shares\""), "{prices}");
+}
+
+async fn a_token_of_an_organization_above_its_share_is_shown_nobody_that_is_below(database: TestDatabase) {
+    let service = placing(&database, 2).await;
+    let mut settings = service.get("/v1/pools/demo:A100/settings").await.expect(200);
+    settings["shares"] = json!({ "half_life_hours": 24 });
+    let _ = service.put("/v1/pools/demo:A100/settings", &settings).await.expect(200);
+    for body in [at_will("much", "org-001", 4.0, 3), at_will("wide", "org-002", 8.0, 1)] {
+        let _ = submit(&service, &body).await;
+    }
+    let vision = token(&service, 1, Role::Place, Some("org-001"), &[]).await;
+    let mut body = at_will("more", "org-001", 2.0, 1);
+    let mut answers = Vec::new();
+    for path in ["/v1/tasks/dry-run", "/v1/tasks"] {
+        answers.push(asked(&service, &vision, "post", path, Some(&body)).await.expect(200)["detail"]["waits"].clone());
+    }
+    for (path, key) in [("", "/detail/waits"), ("/explain", "/reason"), ("/eta", "/waits")] {
+        let path = format!("/v1/tasks/more{path}?{OF_POOL}");
+        answers.push(asked(&service, &vision, "get", &path, None).await.expect(200).pointer(key).unwrap().clone());
+    }
+    let _ = body.as_object_mut().unwrap().remove("id");
+    answers.push(asked(&service, &vision, "post", "/v1/tasks/eta", Some(&body)).await.expect(200)["waits"].clone());
+    for answer in answers {
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(detail.starts_with("its organization is above its fair share, and another one"), "{answer}");
+        assert!(!detail.contains("org-002") && !detail.contains("wide"), "{answer}");
+    }
 }
 
 async fn a_pool_without_shares_says_so(database: TestDatabase) {

@@ -1,0 +1,114 @@
+//! Places of requests that are worked on at once, of which one token may hold a part alone: with all of them it would shut everybody
+//! else out.
+
+use serving::room::Client;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Tokens that are remembered; beyond, those that hold nothing are dropped.
+const TOKENS: usize = 1_024;
+
+/// So many places in all, and so many of one token. Requests without a token have the limit of all alone.
+#[derive(Debug)]
+pub struct Places {
+    all: Arc<Semaphore>,
+    of_token: usize,
+    own: Mutex<HashMap<Client, Arc<Semaphore>>>,
+}
+
+/// A place; free again when it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_token: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    /// One token may hold half of the places, and one of a single place.
+    #[must_use]
+    pub fn new(places: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(places)), of_token: places.div_ceil(2), own: Mutex::default() }
+    }
+
+    /// The places that a token has to itself.
+    fn own(&self, client: &Client) -> Option<Arc<Semaphore>> {
+        let Client::Token(_) = client else { return None };
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.len() >= TOKENS && !own.contains_key(client) {
+            own.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        Some(own.entry(client.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.of_token))).clone())
+    }
+
+    /// A place, if one is free now.
+    #[must_use]
+    pub fn try_take(&self, client: &Client) -> Option<Place> {
+        let of_token = match self.own(client) {
+            Some(own) => Some(own.try_acquire_owned().ok()?),
+            None => None,
+        };
+        let of_all = self.all.clone().try_acquire_owned().ok()?;
+        Some(Place { _of_all: of_all, _of_token: of_token })
+    }
+
+    /// A place as soon as one is free. `None` is no answer: no place is ever closed.
+    pub async fn take(&self, client: &Client) -> Option<Place> {
+        let of_token = match self.own(client) {
+            Some(own) => Some(own.acquire_owned().await.ok()?),
+            None => None,
+        };
+        let of_all = self.all.clone().acquire_owned().await.ok()?;
+        Some(Place { _of_all: of_all, _of_token: of_token })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(name: &str) -> Client {
+        Client::Token(name.to_owned())
+    }
+
+    #[test]
+    fn one_token_holds_half_of_the_places_and_leaves_the_others_to_others() {
+        let places = Places::new(4);
+        let held: Vec<Place> = std::iter::from_fn(|| places.try_take(&token("vision"))).collect();
+        assert_eq!(held.len(), 2);
+        let other = places.try_take(&token("speech")).expect("a place is left");
+        let last = places.try_take(&Client::Inside).expect("one more");
+        assert!(
+            places.try_take(&token("speech")).is_none() && places.try_take(&Client::Inside).is_none(),
+            "none is left"
+        );
+        drop((held, other, last));
+        let all: Vec<Place> = std::iter::from_fn(|| places.try_take(&Client::Inside)).collect();
+        assert_eq!(all.len(), 4, "without tokens one client may have all");
+        assert!(Places::new(1).try_take(&token("vision")).is_some(), "a single place is for everybody");
+    }
+
+    #[test]
+    fn a_token_that_holds_nothing_is_forgotten() {
+        let places = Places::new(2);
+        let held = places.try_take(&token("held"));
+        for number in 0..3 * TOKENS {
+            let _ = places.own(&token(&number.to_string()));
+        }
+        let own = places.own.lock().unwrap();
+        assert!(own.len() <= TOKENS && own.contains_key(&token("held")), "{}", own.len());
+        drop((own, held));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_place_of_its_own_takes_none_from_others() {
+        let places = Arc::new(Places::new(2));
+        let first = places.try_take(&token("vision"));
+        let (of_vision, theirs) = (places.clone(), token("vision"));
+        let waiting = tokio::spawn(async move { of_vision.take(&theirs).await.is_some() });
+        tokio::task::yield_now().await;
+        assert!(places.take(&token("speech")).await.is_some());
+        drop(first);
+        assert!(waiting.await.unwrap());
+    }
+}
