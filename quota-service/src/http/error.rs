@@ -319,7 +319,7 @@ impl ApiError {
                     503,
                     "overloaded",
                     "Overloaded",
-                    "all places for such requests are taken, quotas apart: retry later".to_owned(),
+                    "all places for such requests, or those that one token may have, are taken, quotas apart: retry later".to_owned(),
                 )
             },
             Self::TooMany { rate, retry_after_s } => Problem {
