@@ -195,9 +195,10 @@ pub struct NewTokenFlags {
 /// A line of a table, and not an empty one.
 fn token_name(text: &str) -> Result<String, String> {
     let name = text.trim();
-    if name.is_empty() || name.chars().count() > 100 || name.chars().any(char::is_control) {
+    if name.is_empty() || name.chars().count() > 100 {
         return Err("write 1 to 100 characters on one line".to_owned());
     }
+    vocab::new_text(name).map_err(|fault| fault.to_string())?;
     Ok(name.to_owned())
 }
 

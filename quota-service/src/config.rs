@@ -264,9 +264,10 @@ impl Config {
     }
 
     fn check_replica(&self) -> Result<(), BadValue> {
-        if self.replica.chars().count() > 200 || self.replica.chars().any(char::is_control) {
+        if self.replica.chars().count() > 200 {
             return Err(BadValue::new("replica", "write at most 200 characters on one line"));
         }
+        vocab::new_text(&self.replica).map_err(|fault| BadValue::new("replica", fault.to_string()))?;
         let Some(uri) = self.advertise.get() else { return Ok(()) };
         let refused = |why: &str| Err(BadValue::new("advertise", format!("{:?}: {why}", self.advertise.as_str())));
         if uri.host().is_none() || uri.path() != "/" {

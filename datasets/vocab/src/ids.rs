@@ -71,12 +71,16 @@ pub fn new_name(name: &str) -> Result<(), NameError> {
     if name == IDLE {
         return Err(NameError::Idle { name: name.to_owned() });
     }
-    let code_points = name.chars().map(u32::from);
-    let mut unseen = code_points.filter(|code| INVISIBLE.iter().any(|(first, last)| (first..=last).contains(&code)));
-    match unseen.next() {
+    match invisible(name) {
         Some(code_point) => Err(NameError::Invisible { name: name.to_owned(), code_point }),
         None => Ok(()),
     }
+}
+
+/// The first character of a text that cannot be seen, or turns the direction of others.
+pub(crate) fn invisible(text: &str) -> Option<u32> {
+    let is_unseen = |code: &u32| INVISIBLE.iter().any(|(first, last)| (first..=last).contains(&code));
+    text.chars().map(u32::from).find(is_unseen)
 }
 
 /// Refuses the id of a new task or node that stands for something else in the path of a request: the word of a route

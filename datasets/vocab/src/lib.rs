@@ -14,6 +14,7 @@ mod pool;
 mod rate;
 mod reservations;
 mod task;
+mod text;
 mod time;
 mod topology;
 mod usage;
@@ -32,6 +33,7 @@ pub use pool::{CapacityRow, Outcome, OutcomeKind, PlacedBy, PoolState, spot_of_a
 pub use rate::{GuaranteeRate, RateError};
 pub use reservations::{Repeats, Reservation, ReservationId, ReservedWindow, Weekday};
 pub use task::{Task, TaskClass, TaskError};
+pub use text::{TextError, new_text};
 pub use time::{
     HOURS_PER_DAY, HOURS_PER_WEEK, HorizonError, HorizonHours, HourError, HourStart, SECONDS_PER_DAY, SECONDS_PER_HOUR,
     UnixSeconds,

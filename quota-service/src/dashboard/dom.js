@@ -14,10 +14,14 @@ function put(element, attributes) {
   return element;
 }
 
+/** A text in which characters that turn the direction of others stand as their code points: earlier programs have stored some. */
+export const plain = (text) =>
+  String(text).replace(/[\u202A-\u202E\u2066-\u2069]/g, (one) => `[U+${one.charCodeAt(0).toString(16).toUpperCase()}]`);
+
 function add(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : plain(child));
   }
   return element;
 }

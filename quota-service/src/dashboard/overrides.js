@@ -1,7 +1,7 @@
 // Overrides: what people know and the forecast does not.
 
 import { address, send } from "./api.js";
-import { badge, choice, field, h, say, table } from "./dom.js";
+import { badge, choice, field, h, plain, say, table } from "./dom.js";
 import { localInput, number, time, utc } from "./format.js";
 import { Section } from "./section.js";
 
@@ -25,7 +25,7 @@ function state(one) {
 
 function report(place, words, isFault) {
   place.className = isFault ? "message fault" : "message";
-  place.textContent = words;
+  place.textContent = plain(words);
 }
 
 /** The refusal, with the fields that it names. */

@@ -80,6 +80,7 @@ async fn led(
         let detail = format!("invalid name of {} bytes: write 1 to {LONGEST_NAME}", body.holder.len());
         return Err(FieldFault::new("/holder", detail).into());
     }
+    vocab::new_text(&body.holder).map_err(|fault| FieldFault::new("/holder", fault))?;
     if body.lease_s == 0 || body.lease_s > LONGEST_S {
         return Err(FieldFault::new(
             "/lease_s",

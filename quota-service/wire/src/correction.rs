@@ -134,6 +134,7 @@ fn reason(text: &str, count: usize, of: &str) -> Result<String, FieldFault> {
             format!("the reason has more than {LONGEST_REASON} characters: shorten it"),
         ));
     }
+    Place("").new_text("reason", text)?;
     if !(1..=MOST).contains(&count) {
         return Err(FieldFault::new(of, format!("{count} corrections: send 1 to {MOST} at a time")));
     }
@@ -207,6 +208,8 @@ mod tests {
         };
         let refused = |body: OutcomeCorrections| body.parse().unwrap_err()[0].to_string();
         assert_eq!(refused(body("  ", 1)), "/reason: the reason is empty: write it in words, for the audit");
+        let mirrored = "/reason: the text contains the invisible character U+202E: remove it";
+        assert_eq!(refused(body("a\u{202e}b", 1)), mirrored);
         assert_eq!(refused(body("why", 0)), "/outcomes: 0 corrections: send 1 to 1000 at a time");
         assert_eq!(refused(body("why", 2)), "/outcomes/1/event_id: e is listed twice: keep one of them");
         assert_eq!(body(" why ", 1).parse().unwrap().0, "why");

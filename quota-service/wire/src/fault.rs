@@ -1,7 +1,7 @@
 //! Faults of the fields of a body.
 
 use chrono::DateTime;
-use vocab::{HorizonHours, HourStart, MilliGpus, NameError, Organization, UnixSeconds, new_name};
+use vocab::{HorizonHours, HourStart, MilliGpus, NameError, Organization, UnixSeconds, new_name, new_text};
 
 /// A refused field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +74,11 @@ impl Place<'_> {
     ) -> Result<T, FieldFault> {
         new_name(text).map_err(|fault| self.fault(field, fault))?;
         self.name(field, text, parse)
+    }
+
+    /// A text that others read, such as a reason: it has no character that a new name may not have.
+    pub fn new_text(self, field: &str, text: &str) -> Result<(), FieldFault> {
+        new_text(text).map_err(|fault| self.fault(field, fault))
     }
 
     /// The organization of a task: no task belongs to the pool as a whole, whose demand has the name `*`.

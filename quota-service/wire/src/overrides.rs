@@ -95,9 +95,10 @@ impl OverrideRequest {
             return Err(place.fault("to", format!("{to} is more than 366 days after {from}")));
         }
         let reason = self.reason.trim();
-        if reason.is_empty() || reason.chars().count() > LONGEST_REASON || reason.chars().any(char::is_control) {
+        if reason.is_empty() || reason.chars().count() > LONGEST_REASON {
             return Err(place.fault("reason", format!("write 1 to {LONGEST_REASON} characters on one line")));
         }
+        place.new_text("reason", reason)?;
         Ok((Override { pool, kind, gpus, from, to }, reason.to_owned()))
     }
 }
@@ -131,10 +132,12 @@ mod tests {
             refused(|one| one.from = "tomorrow".to_owned()),
             refused(|one| one.reason = "  ".to_owned()),
             refused(|one| one.reason = "a\nb".to_owned()),
+            refused(|one| one.reason = "a\u{202e}b".to_owned()),
         ];
-        let fields = ["/gpus", "/gpus", "/to", "/to", "/from", "/reason", "/reason"];
+        let fields = ["/gpus", "/gpus", "/to", "/to", "/from", "/reason", "/reason", "/reason"];
         for (fault, field) in faults.iter().zip(fields) {
             assert!(fault.starts_with(&format!("{field}: ")), "{fault}");
         }
+        assert!(faults[7].contains("U+202E"), "{}", faults[7]);
     }
 }

@@ -93,6 +93,14 @@ async fn names_that_look_like_markup_are_shown_as_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stored_text_that_would_mirror_the_page_is_shown_with_the_code_point() {
+    let Some(opened) = Opened::new().await else { return };
+    opened.go("#/");
+    let of = "import('/assets/dom.js').then(({ h }) => h('p', null, 'a \\u202Elaunch', ' by ops').textContent)";
+    assert_eq!(opened.browser.awaited(of), "a [U+202E]launch by ops");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn long_names_leave_the_figures_of_a_table_in_sight() {
     let Some(opened) = Opened::new().await else { return };
     let browser = &opened.browser;

@@ -196,6 +196,9 @@ fn a_token_of_a_name_that_no_organization_or_pool_has_is_refused_and_makes_no_da
         assert!(ran.code == 2 && ran.stderr.contains(flag) && ran.stderr.contains(why), "{name}: {ran:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a database was made");
     }
+    let words = ["token", "create", "--name", "a\u{202e}b", "--role", "read", "--database", &url];
+    let ran = program("quota-service", &words);
+    assert!(ran.code == 2 && ran.stderr.contains("U+202E"), "{ran:?}");
 }
 
 #[test]

@@ -48,6 +48,9 @@ async fn the_lease_of_a_connector_of_an_unknown_cluster_is_refused_with_what_to_
     let service = TestService::start(store.clone(), end().plus_s(60)).await;
     let body = json!({ "holder": "slurm-1", "agent": "test", "lease_s": 30, "holds_s": 0 });
     let ask = async |cluster: &str| service.put(&format!("/v1/connectors/lease?cluster={cluster}"), &body).await;
+    let mirrored = json!({ "holder": "slurm\u{202e}1", "agent": "test", "lease_s": 30, "holds_s": 0 });
+    let refused = service.put("/v1/connectors/lease?cluster=demo", &mirrored).await.expect(400);
+    assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("U+202E"), "{refused}");
     let refused = ask("mars").await.expect(404);
     assert_eq!((&refused["code"], &refused["known"]), (&json!("unknown-cluster"), &json!(["demo"])));
     assert!(refused["detail"].as_str().unwrap().starts_with("mars: correct the name"), "{refused}");
