@@ -109,11 +109,15 @@ fn a_statement_is_printed_as_text_json_and_csv() {
     let served = Served::new();
     let of = ["--organization", "org-000", "--gpus-per-pod", "8"];
     let _ = served.text(&[&["submit", "--id", "sweep"], &of[..]].concat());
+    // As the organization of `alibaba-hourly` is named.
+    let _ = served.text(&["submit", "--id", "other", "--organization", "all", "--class", "hp", "--gpus-per-pod", "8"]);
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     let answer = served.json(&["statement", "--by", "day"]);
     assert_eq!((&answer["currency"], &answer["pools"][0]["cluster"]), (&"EUR".into(), &CLUSTER.into()), "{answer}");
     let text = served.text(&["statement"]);
     assert!(text.contains("org-000") && text.contains("charged, EUR") && text.contains("owning it costs"), "{text}");
+    let rows_of = |name: &str| text.lines().filter(|line| line.split_whitespace().next() == Some(name)).count();
+    assert_eq!((rows_of("all"), rows_of("*")), (1, 1), "the sum of the pool is no organization: {text}");
     let csv = served.text(&["statement", "--csv"]);
     assert!(csv.starts_with("day,cluster,gpu_model,organization,") && csv.contains("__idle__"), "{csv}");
     let rows = served.text(&["statement", "--opencost"]);

@@ -8,6 +8,8 @@ use command_line::{Failure, print_json, print_text, say, table};
 use headroom_client::{Client, StatementOf};
 use wire::{StatementAnswer, StatementLine, StatementPool, StatementTable};
 
+/// Stands in the text in place of an organization, in the row with the sum of a pool: tasks of this name are refused.
+const SUM: &str = "*";
 /// Lines of the text that say who preempts whom: those that lost the most work.
 const PREEMPTIONS: usize = 20;
 
@@ -45,7 +47,18 @@ fn show(answer: &StatementAnswer) {
     }
     let currency = answer.currency.as_deref().unwrap_or_default();
     let charged = if currency.is_empty() { String::new() } else { format!("charged, {currency}") };
-    let mut header = vec!["", "pool", "HP", "guaranteed", "at will", "lost", "sold", "kept", "broken", "evictions"];
+    let mut header = vec![
+        "organization (*: all)",
+        "pool",
+        "HP",
+        "guaranteed",
+        "at will",
+        "lost",
+        "sold",
+        "kept",
+        "broken",
+        "evictions",
+    ];
     if !currency.is_empty() {
         header.push(&charged);
     }
@@ -53,7 +66,7 @@ fn show(answer: &StatementAnswer) {
         let name = format!("{}{}", day(line.day.as_ref()), line.organization);
         row(name, line)
     });
-    let pools = answer.pools.iter().map(|pool| row(format!("{}all", day(pool.day.as_ref())), &as_line(pool)));
+    let pools = answer.pools.iter().map(|pool| row(format!("{}{SUM}", day(pool.day.as_ref())), &as_line(pool)));
     let rows: Vec<Vec<String>> = organizations.chain(pools).collect();
     say(table(&header, &rows).trim_end());
     answer.pools.iter().for_each(|pool| show_pool(pool, currency));
