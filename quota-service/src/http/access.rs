@@ -45,8 +45,15 @@ impl Who {
     }
 }
 
-fn out_of_scope(what: &impl ToString) -> ApiError {
-    ApiError::Forbidden { detail: format!("{} is out of the scope of the token", what.to_string()) }
+/// A refusal of a name. Whether it exists stays hidden.
+pub fn out_of_scope(what: &impl ToString) -> ApiError {
+    let remedy = "check the name, or ask an admin for a token with this in its scope";
+    ApiError::Forbidden { detail: format!("{} is out of the scope of the token: {remedy}", what.to_string()) }
+}
+
+/// A refusal of a request that no name in it would admit, with what to do.
+fn refused_by_scope(what: &str, remedy: &str) -> ApiError {
+    ApiError::Forbidden { detail: format!("{what} is out of the scope of the token: {remedy}") }
 }
 
 /// Caller of a request, where its token allows the request. A request without a row in the table needs the role `admin`.
@@ -77,31 +84,60 @@ pub async fn admitted(
 /// Refuses a path or query outside the scope of the token; handlers check bodies.
 async fn in_scope(access: &Access, caller: &Caller, row: Option<&Route>, uri: &Uri) -> Result<(), ApiError> {
     let scope = row.map_or(Scope::Everything, |row| row.scope);
-    let malformed = || out_of_scope(&"a request without one valid pool or cluster");
+    let malformed =
+        |remedy: &'static str| move || refused_by_scope("a request without one valid pool or cluster", remedy);
     let pool = match scope {
-        Scope::PoolInPath => Some(pool_in_path(uri).ok_or_else(malformed)?),
-        Scope::PoolInQuery => Some(pool_in_query(uri).ok_or_else(malformed)?),
+        Scope::PoolInPath => {
+            Some(pool_in_path(uri).ok_or_else(malformed("write CLUSTER:GPU_MODEL as the pool in the path"))?)
+        }
+        Scope::PoolInQuery => {
+            Some(pool_in_query(uri).ok_or_else(malformed("write cluster and gpu_model once each in the query"))?)
+        }
         Scope::ClusterInQuery => {
-            let cluster = cluster_in_query(uri).ok_or_else(malformed)?;
+            let cluster = cluster_in_query(uri).ok_or_else(malformed("write cluster once in the query"))?;
             if !caller.may_cluster(&cluster) {
                 return Err(out_of_scope(&cluster));
             }
             None
         }
         Scope::Handler => None,
-        Scope::Everything => return Err(out_of_scope(&"a request for every pool")),
+        Scope::Everything => {
+            return Err(refused_by_scope("a request for every pool", "use a token without organization and pools"));
+        }
     };
     if let Some(pool) = pool.as_ref().filter(|pool| !caller.may_pool(pool)) {
         return Err(out_of_scope(pool));
     }
     let Some(mine) = caller.organization() else { return Ok(()) };
-    let is_mine = match (row.map_or(OrganizationRule::Refused, |row| row.organization), pool) {
+    let rule = row.map_or(OrganizationRule::Refused, |row| row.organization);
+    let is_mine = match (rule, &pool) {
         (OrganizationRule::Any, _) => true,
         (OrganizationRule::Named, _) => queried(uri, "organization").is_some_and(|asked| asked == mine.as_str()),
-        (OrganizationRule::OwnTask, Some(pool)) => is_task_of(access, caller, &pool, uri, mine).await?,
+        (OrganizationRule::OwnTask, Some(pool)) => is_task_of(access, caller, pool, uri, mine).await?,
         (OrganizationRule::OwnTask, None) | (OrganizationRule::Refused, _) => false,
     };
-    if is_mine { Ok(()) } else { Err(out_of_scope(&"data of other organizations")) }
+    if is_mine { Ok(()) } else { Err(of_others(rule, mine, uri)) }
+}
+
+/// A refusal of what may belong to other organizations. Whether a task exists there stays hidden.
+fn of_others(rule: OrganizationRule, mine: &Organization, uri: &Uri) -> ApiError {
+    let what = "data of other organizations";
+    match rule {
+        OrganizationRule::OwnTask => {
+            let id = path_segment(uri, 3).unwrap_or_default();
+            let detail = format!(
+                "organization {mine} has no task {id} in the pool, and the token sees the tasks of {mine} alone: check the id, or use a token of the task's organization"
+            );
+            ApiError::Forbidden { detail }
+        }
+        OrganizationRule::Named => refused_by_scope(
+            what,
+            &format!("write organization={mine} once in the query, or use a token without an organization"),
+        ),
+        OrganizationRule::Any | OrganizationRule::Refused => {
+            refused_by_scope(what, "use a token without an organization")
+        }
+    }
 }
 
 /// Whether a task belongs to an organization. An unknown task belongs to none.

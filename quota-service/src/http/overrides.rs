@@ -1,7 +1,7 @@
 //! Overrides: GPUs that operators reserve for HP work, or release from it, for some time.
 
 use super::ApiError;
-use super::access::Write;
+use super::access::{Write, out_of_scope};
 use super::extract::{Json as Body, Path, Query, published_pool, written_here};
 use crate::core::Core;
 use crate::plan::override_body;
@@ -107,7 +107,7 @@ pub async fn delete(
         Some(number) => renewals.core.store.override_record(OverrideId(number)).await,
         None => Err(StoreError::NotFound { what: "override", id: id.clone() }),
     };
-    let refused = || ApiError::Forbidden { detail: format!("override {id} is out of the scope of the token") };
+    let refused = || out_of_scope(&format!("override {id}"));
     let record = match found {
         // Which numbers there are is nothing for a scope.
         Err(StoreError::NotFound { .. }) if write.0.is_scoped() => {

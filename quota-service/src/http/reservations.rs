@@ -4,7 +4,7 @@ mod calendar;
 mod sell;
 
 use super::ApiError;
-use super::access::{Who, Write};
+use super::access::{Who, Write, out_of_scope};
 use super::extract::{Json as Body, Path, Query, published_pool, written_here};
 use crate::core::Core;
 use crate::engine::SoldBy;
@@ -212,7 +212,7 @@ async fn found(core: &Core, who: &Who, id: &str) -> Result<ReservationRecord, Ap
         Some(number) => core.store.reservation_record(ReservationId(number)).await,
         None => Err(StoreError::NotFound { what: "reservation", id: id.to_owned() }),
     };
-    let refused = || ApiError::Forbidden { detail: format!("reservation {id} is out of the scope of the token") };
+    let refused = || out_of_scope(&format!("reservation {id}"));
     let record = match found {
         // Which numbers there are is nothing for a scope.
         Err(StoreError::NotFound { .. }) if who.0.is_scoped() => return Err(refused()),

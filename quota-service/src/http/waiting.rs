@@ -1,5 +1,6 @@
 //! Answers before the database is connected: the last quotas, at their age, the health of the service, its metrics and files.
 
+use super::access::out_of_scope;
 use super::extract::Query;
 use super::health::{ReadyQuery, answers_quotas, healthz};
 use super::quota::{QuotaQuery, ready, respond};
@@ -15,7 +16,6 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vocab::PoolId;
 use wire::Problem;
 
 /// The state without the database.
@@ -99,8 +99,4 @@ async fn quota(
         return Err(out_of_scope(&pool.id));
     }
     Ok(respond(ready(pool, query.hours, now)?, headers.get(header::IF_NONE_MATCH)))
-}
-
-fn out_of_scope(pool: &PoolId) -> ApiError {
-    ApiError::Forbidden { detail: format!("{pool} is out of the scope of the token") }
 }

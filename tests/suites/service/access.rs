@@ -195,11 +195,19 @@ async fn an_organization_touches_its_own_alone(database: TestDatabase) {
         "/v1/nodes?cluster=demo".into(),
         "/v1/pools/demo:A100/nodes".into(),
     ] {
-        assert_eq!(asked(&service, &zero, "get", &path, None).await.status, 403, "{path}");
+        let refused = asked(&service, &zero, "get", &path, None).await.expect(403);
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("use a token without") || detail.contains("organization=org-000"), "{path}: {detail}");
     }
     let _ = asked(&service, &zero, "get", &quota_path(1), None).await.expect(200);
-    let gone = asked(&service, &zero, "delete", &format!("/v1/tasks/never?{of_pool}"), None).await;
-    assert_eq!(gone.status, 403, "the answer does not show whether others have such a task");
+    let detail_of = async |id: &str| {
+        let path = format!("/v1/tasks/{id}?{of_pool}");
+        let refused = asked(&service, &one, "delete", &path, None).await.expect(403);
+        refused["detail"].as_str().unwrap().replace(&format!("task {id}"), "task ID")
+    };
+    let never = detail_of("never").await;
+    assert!(never.contains("has no task ID") && never.contains("check the id, or use a token"), "{never}");
+    assert_eq!(detail_of("t").await, never, "the answer does not show whether others have such a task");
 }
 
 async fn a_name_that_another_organization_has_taken_is_answered_as_a_free_one(database: TestDatabase) {
