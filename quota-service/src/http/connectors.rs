@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 use store::StoreError;
 use utoipa::IntoParams;
 use vocab::ClusterName;
+use wire::bounds::MOST_LEASE_S;
 use wire::{ConnectorLease, ConnectorLeaseRequest, FieldFault, Problem};
 
-/// The longest lease: a connector that is gone keeps the others waiting for so long.
-const LONGEST_S: u64 = 600;
 /// The longest name of a connector.
 const LONGEST_NAME: usize = 200;
 
@@ -81,10 +80,10 @@ async fn led(
         return Err(FieldFault::new("/holder", detail).into());
     }
     vocab::new_text(&body.holder).map_err(|fault| FieldFault::new("/holder", fault))?;
-    if body.lease_s == 0 || body.lease_s > LONGEST_S {
+    if body.lease_s == 0 || body.lease_s > MOST_LEASE_S {
         return Err(FieldFault::new(
             "/lease_s",
-            format!("invalid lease of {} s: write 1 to {LONGEST_S}", body.lease_s),
+            format!("invalid lease of {} s: write 1 to {MOST_LEASE_S}", body.lease_s),
         )
         .into());
     }

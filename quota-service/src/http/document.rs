@@ -2,9 +2,12 @@
 
 use super::routes::row;
 use axum::http::Method;
+use utoipa::Number;
 use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{AdditionalProperties, Array, ArrayItems, Object, Schema};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, Response};
+use wire::bounds::{DECIMALS, WHOLE_NUMBERS};
 
 const OVERLOADED: &str = "Overloaded, or the request took too long; retry after Retry-After";
 
@@ -43,6 +46,40 @@ pub fn complete(document: &mut OpenApi) {
     }
 }
 
+/// States the ranges of the numbers in bodies.
+pub fn bound(document: &mut OpenApi) {
+    let schemas = &mut document.components.get_or_insert_default().schemas;
+    let of_whole = WHOLE_NUMBERS.into_iter().map(|(schema, field, least, most)| {
+        (schema, field, Number::from(least), (most < u64::MAX).then(|| Number::from(most)))
+    });
+    let of_decimal = DECIMALS
+        .into_iter()
+        .map(|(schema, field, least, most)| (schema, field, Number::from(least), Some(Number::from(most))));
+    for (schema, field, least, most) in of_whole.chain(of_decimal) {
+        let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(schema) else { continue };
+        if let Some(number) = object.properties.get_mut(field).and_then(number) {
+            (number.minimum, number.maximum) = (Some(least), most);
+        }
+    }
+}
+
+/// The number of a field, of the items of a list, or of the values of a map.
+fn number(of: &mut RefOr<Schema>) -> Option<&mut Object> {
+    match of {
+        RefOr::T(Schema::Array(Array { items: ArrayItems::RefOrSchema(items), .. })) => number(items),
+        RefOr::T(Schema::Object(object)) => {
+            if object.additional_properties.is_none() {
+                return Some(object);
+            }
+            match object.additional_properties.as_deref_mut() {
+                Some(AdditionalProperties::RefOr(values)) => number(values),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 /// Adds an answer that the route itself does not describe.
 fn add(operation: &mut Operation, status: &str, description: &str) {
     let mut answer = Response::new(description);
@@ -53,6 +90,7 @@ fn add(operation: &mut Operation, status: &str, description: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::{DECIMALS, WHOLE_NUMBERS};
     use crate::http::openapi;
     use std::collections::BTreeSet;
 
@@ -69,6 +107,25 @@ mod tests {
         assert_eq!(of("delete", "/v1/nodes/{id}"), "204 400 401 403 404 413 415 422 429 503 507");
         let own = &document["paths"]["/v1/tasks"]["post"]["responses"]["422"]["description"];
         assert!(own.as_str().unwrap().starts_with("A task of this id exists with another request"), "{own}");
+    }
+
+    #[test]
+    fn the_document_has_the_range_of_each_number_that_has_one() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let found = |schema: &str, field: &str| {
+            let of = &document["components"]["schemas"][schema]["properties"][field];
+            let inside = [of, &of["items"], &of["additionalProperties"]];
+            let range = inside.into_iter().find(|one| !one["minimum"].is_null());
+            range.map(|one| (one["minimum"].clone(), one["maximum"].clone()))
+        };
+        for (schema, field, least, most) in WHOLE_NUMBERS {
+            let (from, to) = found(schema, field).unwrap_or_default();
+            assert_eq!((from.as_u64(), to.as_u64().unwrap_or(u64::MAX)), (Some(least), most), "{schema} {field}");
+        }
+        for (schema, field, least, most) in DECIMALS {
+            let (from, to) = found(schema, field).unwrap_or_default();
+            assert_eq!((from.as_f64(), to.as_f64()), (Some(least), Some(most)), "{schema} {field}");
+        }
     }
 
     #[test]

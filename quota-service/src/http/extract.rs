@@ -78,7 +78,9 @@ where
 pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|fault| {
-        let first = FieldFault::new(pointer(fault.path()), plain_faults::body(&fault.inner().to_string()));
+        let pointer = pointer(fault.path());
+        let detail = plain_faults::body(&fault.inner().to_string(), missing_fields::range(&T::name(), &pointer));
+        let first = FieldFault::new(pointer, detail);
         lacking::<T>(body, &first).unwrap_or_else(|| vec![first])
     })?;
     reader.end().map_err(|fault| FieldFault::new("", fault))?;

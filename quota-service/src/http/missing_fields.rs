@@ -1,4 +1,5 @@
-//! Names all missing fields of a body at once: otherwise a client would learn of one field with each request.
+//! Names all missing fields of a body at once: otherwise a client would learn of one field with each request. Finds the range of a number,
+//! too.
 
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -6,6 +7,13 @@ use wire::FieldFault;
 
 /// The most fields that are named.
 const MOST_NAMED: usize = 100;
+
+/// What the document states of a whole number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Range {
+    pub least: Option<i128>,
+    pub most: Option<i128>,
+}
 
 /// The OpenAPI document, which states the required fields.
 static DOCUMENT: LazyLock<Value> =
@@ -23,6 +31,25 @@ pub fn fields(schema: &str, body: &Value) -> Vec<FieldFault> {
 pub fn required(schema: &str) -> Vec<&'static str> {
     let schema = &DOCUMENT["components"]["schemas"][schema];
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The least and the largest whole number at a place of a body, as far as the document states them.
+pub fn range(schema: &str, pointer: &str) -> Range {
+    let names = pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+    let start = Some(&DOCUMENT["components"]["schemas"][schema]);
+    let found = names.fold(start, |at, name| at.and_then(|at| part(at, &name)));
+    let bound = |which: &str| found.and_then(|of| of[which].as_i64()).map(i128::from);
+    Range { least: bound("minimum"), most: bound("maximum") }
+}
+
+/// The schema of a field, of an item of a list, or of a value of a map.
+fn part(schema: &'static Value, name: &str) -> Option<&'static Value> {
+    if let Some(other) = schema["$ref"].as_str().and_then(|link| DOCUMENT.pointer(link.trim_start_matches('#'))) {
+        return part(other, name);
+    }
+    let mut choices = schema["oneOf"].as_array().into_iter().flatten();
+    let own = || schema["properties"].get(name).or_else(|| schema.get("items"));
+    choices.find_map(|one| part(one, name)).or_else(own).or_else(|| schema.get("additionalProperties"))
 }
 
 fn collect(schema: &Value, value: &Value, at: &str, missing: &mut Vec<FieldFault>) {
@@ -80,6 +107,43 @@ mod tests {
         assert!(task.len() > 2 && task.contains(&"/id".to_owned()) && task.contains(&"/class".to_owned()), "{task:?}");
         assert_eq!(pointers::<NodeBody>("{}").len(), 3);
         assert_eq!(pointers::<OverrideRequest>(r#"{"cluster": "earth"}"#).len(), 6);
+    }
+
+    fn detail<T: DeserializeOwned + ToSchema>(body: &str) -> String {
+        match parse::<T>(body.as_bytes()) {
+            Err(ApiError::Body(faults)) => faults[0].to_string(),
+            _ => panic!("{body} is no such body"),
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_type_holds_is_refused_with_the_range_of_its_field() {
+        assert_eq!(
+            detail::<TaskBody>(r#"{"pods": 4294967296}"#),
+            "/pods: it is 4294967296; write a whole number from 1 to 16384"
+        );
+        let hours = "it is -1; write a whole number from 1 to 168";
+        assert_eq!(detail::<TaskBody>(r#"{"guarantee_hours": -1}"#), format!("/guarantee_hours: {hours}"));
+        assert_eq!(
+            detail::<OutcomeBatch>(r#"{"outcomes": [{"guarantee_hours": -1}]}"#),
+            format!("/outcomes/0/guarantee_hours: {hours}")
+        );
+        assert_eq!(detail::<SettingsBody>(r#"{"offered_hours": [1, -1]}"#), format!("/offered_hours/1: {hours}"));
+        let heads = r#"{"reservations": {"hp_heads": -1}}"#;
+        assert_eq!(
+            detail::<SettingsBody>(heads),
+            "/reservations/hp_heads: it is -1; write a whole number from 0 to 16"
+        );
+        let weight = r#"{"shares": {"half_life_hours": 24, "weights": {"a/b": -1}}}"#;
+        assert_eq!(
+            detail::<SettingsBody>(weight),
+            "/shares/weights/a~1b: it is -1; write a whole number from 1 to 1000000"
+        );
+        let fresh = r#"{"state_fresh_s": -1}"#;
+        assert_eq!(
+            detail::<SettingsBody>(fresh),
+            "/state_fresh_s: it is -1; write a whole number from 0 to 4294967295"
+        );
     }
 
     #[test]

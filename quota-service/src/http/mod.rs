@@ -84,6 +84,7 @@ fn documented() -> OpenApiRouter<AppState> {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().split_for_parts().1;
     document::complete(&mut document);
+    document::bound(&mut document);
     document
 }
 

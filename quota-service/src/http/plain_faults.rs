@@ -1,6 +1,6 @@
 //! Faults of a JSON body in the words of a user: those of the parser name types of the program.
 
-use super::missing_fields;
+use super::missing_fields::{self, Range};
 
 const NUMBERS: [&str; 2] = ["f64", "f32"];
 /// Whole numbers of the program, with the least and the largest.
@@ -16,12 +16,12 @@ const WHOLE_NUMBERS: [(&str, i128, i128); 9] = [
     ("i64", i64::MIN as i128, i64::MAX as i128),
 ];
 
-/// The fault of a parser, plainly; other texts stay as they are.
-pub fn body(fault: &str) -> String {
+/// The fault of a parser at a place with a range, plainly; other texts stay as they are.
+pub fn body(fault: &str, range: Range) -> String {
     let text = fault.rsplit_once(" at line ").map_or(fault, |(text, _)| text);
     let parts = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.split_once(", expected "));
     if let Some((found, expected)) = parts("invalid type: ").or_else(|| parts("invalid value: ")) {
-        return type_fault(found, expected);
+        return type_fault(found, expected, range);
     }
     match parts("unknown variant ") {
         Some((found, choices)) => format!("{:?} is not known; write {choices}", found.trim_matches('`')),
@@ -42,9 +42,11 @@ fn text_fault(fault: &str) -> String {
     }
 }
 
-fn type_fault(found: &str, expected: &str) -> String {
+fn type_fault(found: &str, expected: &str, range: Range) -> String {
     let is_number = NUMBERS.contains(&expected) || whole_number(expected).is_some();
     if let (true, Some((_, least, most))) = (found.starts_with("integer "), whole_number(expected)) {
+        // The type holds more numbers than the field takes.
+        let (least, most) = (range.least.unwrap_or(least), range.most.unwrap_or(most));
         return format!("it is {}; write a whole number from {least} to {most}", value(found));
     }
     let Some(text) = found.strip_prefix("string ") else {
@@ -117,7 +119,7 @@ mod tests {
                 "`cluster` is there twice, again at line 1 column 23: leave one of them",
             ),
         ] {
-            assert_eq!(body(fault), plain);
+            assert_eq!(body(fault, Range::default()), plain);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Elastic tasks: as clients ask for them, and as the journal keeps them.
 
+use crate::bounds::{LEAST_SPEED, MOST_MEASURED_SPEED, MOST_SPEED};
 use crate::fault::{FieldFault, Place};
 use placement::fleet::Gang;
 use placement::pool::{Elastic, ElasticFault, ResizeReason};
@@ -23,13 +24,10 @@ pub struct ElasticBody {
     pub speeds: Option<Vec<f64>>,
 }
 
-/// The largest multiple: no pod makes a task a million times as fast.
-const MOST_SPEED: f64 = 1e6;
-
 /// A multiple in thousandths.
 fn thousandths(speed: f64) -> Option<u32> {
     // Not a number is in no range.
-    (0.001..=MOST_SPEED).contains(&speed).then(|| (speed * 1_000.0).round() as u32)
+    (LEAST_SPEED..=MOST_SPEED).contains(&speed).then(|| (speed * 1_000.0).round() as u32)
 }
 
 impl ElasticBody {
@@ -40,7 +38,7 @@ impl ElasticBody {
         let max = self.max_pods.unwrap_or_else(|| gang.pods.saturating_mul(2).min(Elastic::MOST));
         let one = |speed: &f64| {
             let refused =
-                || place.fault("elastic/speeds", format!("invalid speed {speed}: write 0.001 to {MOST_SPEED}"));
+                || place.fault("elastic/speeds", format!("invalid speed {speed}: write {LEAST_SPEED} to {MOST_SPEED}"));
             thousandths(*speed).ok_or_else(refused)
         };
         let speeds = self.speeds.as_ref().map(|speeds| speeds.iter().map(one).collect::<Result<_, _>>()).transpose()?;
@@ -88,8 +86,9 @@ impl SpeedBody {
             );
         }
         // Not a number is in no range.
-        if !(0.001..=1e12).contains(&self.speed) {
-            return Err(place.fault("speed", format!("invalid speed {}: write 0.001 to 1e12", self.speed)));
+        if !(LEAST_SPEED..=MOST_MEASURED_SPEED).contains(&self.speed) {
+            let detail = format!("invalid speed {}: write {LEAST_SPEED} to {MOST_MEASURED_SPEED:e}", self.speed);
+            return Err(place.fault("speed", detail));
         }
         Ok((self.pods, (self.speed * 1_000.0).round() as u64))
     }

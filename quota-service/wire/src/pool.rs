@@ -265,7 +265,7 @@ impl SettingsBody {
     /// # Errors
     /// The rate, an hour or another number is out of range.
     pub fn rate_and_hours(&self) -> Result<(GuaranteeRate, Vec<HorizonHours>), FieldFault> {
-        Place("").whole("min_outcomes", self.min_outcomes, MOST_OUTCOMES)?;
+        Place("").positive("min_outcomes", self.min_outcomes, MOST_OUTCOMES)?;
         Place("").whole("max_quota_wait_s", self.max_quota_wait_s, MOST_WAIT_S)?;
         let rate =
             GuaranteeRate::new(self.guarantee_rate).map_err(|fault| FieldFault::new("/guarantee_rate", fault))?;

@@ -13,7 +13,7 @@ use vocab::{PoolId, UnixSeconds};
 /// A task that is only asked about has a name of its own.
 const ASKED: &str = "asked";
 /// The longest run time that can be stated: the horizon of the futures.
-const MOST_RUN_S: u64 = 72 * vocab::SECONDS_PER_HOUR as u64;
+pub(crate) const MOST_RUN_S: u64 = 72 * vocab::SECONDS_PER_HOUR as u64;
 /// The probability with which a task is to end in time, where none is asked for.
 const PROBABILITY: f64 = 0.9;
 
