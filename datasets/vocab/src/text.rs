@@ -2,6 +2,10 @@
 
 use crate::ids::invisible;
 
+/// Characters that no name may have and that belong to sentences: spaces of typography, joiners of Persian, Indic scripts and emoji, and
+/// the choice of an emoji's form. They neither turn nor hide what stands beside them.
+const WRITTEN: [u32; 7] = [0x00A0, 0x200C, 0x200D, 0x202F, 0x3000, 0xFE0E, 0xFE0F];
+
 /// Why a text was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
@@ -19,7 +23,7 @@ pub enum TextError {
     },
 }
 
-/// Refuses a new text with characters that a name may not have either: on a page they would mirror or hide what stands beside them.
+/// Refuses a new text with characters that on a page would mirror or hide what stands beside them; a name may not have them either.
 /// Texts that are stored already stay readable.
 ///
 /// # Errors
@@ -28,7 +32,8 @@ pub fn new_text(text: &str) -> Result<(), TextError> {
     if let Some(control) = text.chars().find(|one| one.is_control()) {
         return Err(TextError::Control { code_point: control.into() });
     }
-    invisible(text).map_or(Ok(()), |code_point| Err(TextError::Invisible { code_point }))
+    let rest: String = text.chars().filter(|one| !WRITTEN.contains(&u32::from(*one))).collect();
+    invisible(&rest).map_or(Ok(()), |code_point| Err(TextError::Invisible { code_point }))
 }
 
 #[cfg(test)]
@@ -44,7 +49,11 @@ mod tests {
             assert!(fault.to_string().contains(&format!("U+{code_point:04X}: remove it")), "{fault}");
         }
         assert_eq!(new_text("a\nb"), Err(TextError::Control { code_point: 0x0A }));
-        for text in ["a launch: 8 GPUs (for \"vision\")", "新模型发布", "запуск", "השקה"] {
+        let with_written =
+            ["\u{26A0}\u{FE0F} 8\u{A0}GPUs", "می\u{200C}شود", "\u{1F469}\u{200D}\u{1F52C}", "新\u{3000}型"];
+        for text in
+            ["a launch: 8 GPUs (for \"vision\")", "新模型发布", "запуск", "השקה"].into_iter().chain(with_written)
+        {
             assert_eq!(new_text(text), Ok(()));
         }
     }
