@@ -1842,7 +1842,7 @@ class QuotaAnswer:
     """When it was computed, RFC 3339."""
 
     demand_bound_gpus: float
-    """B_H."""
+    """B_H, the demand bound. It is of demand, and not capped by the capacity: above it the quota is 0."""
 
     eta: float
     """η."""
