@@ -89,7 +89,9 @@ pub async fn run(
     }
 }
 
-fn path_of(cluster: &ClusterName) -> String {
+/// Where the lease of a cluster is.
+#[must_use]
+pub fn path_of(cluster: &ClusterName) -> String {
     format!("/v1/connectors/lease?cluster={}", connectors::report::encoded(cluster.as_str()))
 }
 

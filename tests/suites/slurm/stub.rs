@@ -148,12 +148,15 @@ async fn take(
     Query(query): Query<BTreeMap<String, String>>,
     _: HeaderMap,
     Json(body): Json<Value>,
-) -> Json<Value> {
+) -> Result<Json<Value>, StatusCode> {
+    if body["holder"].is_null() {
+        return Err(StatusCode::BAD_REQUEST);
+    }
     let (cluster, holder, lease_s, holds_s) = asked(&query, &body);
     let asker = Asker { holder: &holder, lease: Duration::from_secs(lease_s), holds: Duration::from_secs(holds_s) };
     let answer = shared.leases.ask(&cluster, 1, asker, Instant::now());
     let holder = answer.holder.unwrap_or_default();
-    Json(json!({ "granted": answer.granted, "holder": holder, "expires_in_s": answer.left.as_secs() }))
+    Ok(Json(json!({ "granted": answer.granted, "holder": holder, "expires_in_s": answer.left.as_secs() })))
 }
 
 async fn give_back(

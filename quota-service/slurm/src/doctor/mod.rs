@@ -6,9 +6,11 @@ mod facts;
 mod files;
 mod limits;
 mod preemption;
+mod service;
 mod slurm;
 #[cfg(test)]
 mod tests;
+mod token;
 
 pub use command_line::{Check, Report, Status};
 pub use facts::{Facts, Qos};
@@ -18,7 +20,7 @@ use crate::config::Config;
 use crate::run;
 use crate::site::Site;
 use command_line::{ConfigError, Entry, Exit, Failure, Settings};
-use connectors::doctor::{Asker, Gpus, headroom};
+use connectors::doctor::Gpus;
 
 /// Runs all checks, and prints the report.
 ///
@@ -54,13 +56,7 @@ pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
         }
     }
     // 3. Headroom, and whether the two fit.
-    let asker = Asker {
-        program: "headroom-slurm",
-        cluster: config.cluster.get(),
-        url: &config.headroom_url,
-        model_setting: "the types of Gres in slurm.conf, or gpu_model",
-    };
-    checks.extend(headroom(asker, run::headroom(config), here.as_ref()).await.0);
+    checks.extend(service::of(config, here.as_ref()).await);
     checks
 }
 

@@ -1,0 +1,75 @@
+//! The token of Headroom: whether its role and scope allow all that this connector does.
+
+use super::{Check, Status};
+use crate::config::Config;
+use crate::{lease, run};
+use axum::http::Method;
+use connectors::doctor::Gpus;
+use connectors::report::encoded;
+use connectors::{Headroom, HeadroomError};
+use serde_json::{Value, json};
+use vocab::{ClusterName, GpuModel};
+
+/// Name of the check, as all connectors have it.
+const NAME: &str = "token of headroom";
+
+/// The checks of Headroom, with the scope of the token in the place of what seems to be wrong by it.
+pub async fn judge(config: &Config, here: Option<&Gpus>, mut checks: Vec<Check>) -> Vec<Check> {
+    let (Ok(client), Some(cluster)) = (run::headroom(config), config.cluster.get()) else { return checks };
+    // Without an answer about the token Headroom is away, and that is a check already.
+    let Some(at) = checks.iter().position(|check| check.name == NAME) else { return checks };
+    if let Some(refused) = lease_refused(config, &client, cluster).await {
+        checks.retain(|check| check.name != NAME);
+        checks.insert(at, of_refusal(&refused, cluster));
+    }
+    for model in here.into_iter().flat_map(Gpus::keys) {
+        let name = format!("model {model}");
+        let unknown = checks.iter_mut().find(|check| check.name == name && check.status == Status::Warn);
+        if let Some(check) = unknown
+            && is_hidden(&client, cluster, model).await
+        {
+            *check = hidden(cluster, model);
+        }
+    }
+    checks
+}
+
+/// Why the lease is refused, without which nothing is written. The request has no holder: the token is judged before the body, and the
+/// lease stays as it is.
+async fn lease_refused(config: &Config, client: &Headroom, cluster: &ClusterName) -> Option<HeadroomError> {
+    if !config.mode.publishes() {
+        return None;
+    }
+    let answer = client.send::<Value>(Method::PUT, &lease::path_of(cluster), &json!({})).await;
+    answer.err().filter(|fault| fault.status() == Some(403))
+}
+
+fn of_refusal(refused: &HeadroomError, cluster: &ClusterName) -> Check {
+    let found = if refused.to_string().contains("role of the token") {
+        "it may read alone: Headroom refuses what is reported, and no limit is written; write one of the role report into headroom_token_file"
+            .to_owned()
+    } else {
+        format!(
+            "it has some pools of {cluster} in its scope, and the lease needs the whole cluster: no limit is ever written ({refused}); write one of the whole cluster into headroom_token_file"
+        )
+    };
+    Check::fail(NAME, found, token_of(cluster))
+}
+
+/// The command that makes the token.
+fn token_of(cluster: &ClusterName) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let quote = if cluster.as_str().chars().all(is_plain) { "" } else { "'" };
+    format!("quota-service token create --name headroom-slurm --role report --pool {quote}{cluster}{quote}")
+}
+
+/// Whether a pool is out of the scope of the token, so that no list has it.
+async fn is_hidden(client: &Headroom, cluster: &ClusterName, model: &GpuModel) -> bool {
+    let path = format!("/v1/quota?cluster={}&gpu_model={}&hours=1", encoded(cluster.as_str()), encoded(model.as_str()));
+    client.get::<Value>(&path).await.err().is_some_and(|fault| fault.status() == Some(403))
+}
+
+fn hidden(cluster: &ClusterName, model: &GpuModel) -> Check {
+    let found = "nodes have it, and the scope of the token hides its pool: it gets no quota here, and its reports are refused; write a token of the whole cluster into headroom_token_file";
+    Check::warn(format!("model {model}"), found, token_of(cluster))
+}
