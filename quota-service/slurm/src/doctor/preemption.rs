@@ -1,9 +1,12 @@
 //! Preemption: whether HP jobs evict spot jobs, in the order of their promises, and hard promises hold.
 
-use super::{Check, Facts};
+use super::{Check, Facts, Qos};
 use crate::config::Config;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use vocab::HorizonHours;
+
+/// The QOS that every Slurm has, and that jobs get which name none.
+const USUAL_QOS: &str = "normal";
 
 /// Checks of preemption.
 pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
@@ -44,15 +47,18 @@ fn mode(facts: &Facts) -> Check {
     Check::fail("preemption", found, "set PreemptMode=REQUEUE in slurm.conf and restart slurmctld")
 }
 
-/// Some QOS has to be allowed to evict each spot QOS.
+/// HP jobs have to be able to evict each spot QOS: all QOS of `hp_qos`, or else one at least that is no spot QOS.
 fn evicting(config: &Config, facts: &Facts) -> Vec<Check> {
     let Ok(qos) = &facts.qos else { return Vec::new() };
-    let evictable: BTreeSet<&String> = qos.values().flat_map(|one| &one.preempts).collect();
-    let mut checks = Vec::new();
-    for name in config.spot_qos.0.keys().filter(|name| qos.contains_key(*name) && !evictable.contains(name)) {
-        let fix = format!("sacctmgr modify qos normal set preempt+={name} (the QOS of HP jobs)");
-        checks.push(Check::warn(format!("qos {name}"), "no QOS may evict its jobs: HP jobs wait for them", fix));
-    }
+    let mut checks: Vec<Check> = config
+        .spot_qos
+        .0
+        .keys()
+        .filter(|name| qos.contains_key(*name))
+        .filter_map(|name| {
+            if config.hp_qos.0.is_empty() { none_evicts(config, qos, name) } else { some_do_not(config, qos, name) }
+        })
+        .collect();
     for name in config.spot_qos.0.keys() {
         let others = qos.get(name).map(|one| &one.preempts).into_iter().flatten();
         let is_promised = |other: &&String| config.spot_qos.0.get(*other).is_some_and(Option::is_some);
@@ -66,6 +72,37 @@ fn evicting(config: &Config, facts: &Facts) -> Vec<Check> {
         }
     }
     checks
+}
+
+/// Of the QOS of `hp_qos` some may not evict a spot QOS. Those that Slurm does not know are found as such.
+fn some_do_not(config: &Config, qos: &BTreeMap<String, Qos>, name: &str) -> Option<Check> {
+    let lacks = |hp: &&String| qos.get(*hp).is_some_and(|one| !one.preempts.contains(name));
+    let lacking: Vec<&str> = config.hp_qos.0.iter().filter(lacks).map(String::as_str).collect();
+    let found = format!("{} of hp_qos may not evict its jobs: HP jobs wait for them", lacking.join(", "));
+    let fix = format!("sacctmgr modify qos {} set preempt+={name}", lacking.join(","));
+    (!lacking.is_empty()).then(|| Check::warn(format!("qos {name}"), found, fix))
+}
+
+/// No QOS of HP jobs may evict a spot QOS: another spot QOS that may breaks promises, and helps no HP job.
+fn none_evicts(config: &Config, qos: &BTreeMap<String, Qos>, name: &str) -> Option<Check> {
+    let of_hp = || qos.iter().filter(|(other, _)| !config.spot_qos.0.contains_key(*other));
+    if of_hp().any(|(_, one)| one.preempts.contains(name)) {
+        return None;
+    }
+    let found = "no QOS of HP jobs may evict its jobs: HP jobs wait for them";
+    // Those that evict another spot QOS are of HP jobs for sure.
+    let evicts_spot = |one: &Qos| one.preempts.iter().any(|other| config.spot_qos.0.contains_key(other));
+    let mut known: Vec<&str> = of_hp().filter(|(_, one)| evicts_spot(one)).map(|(other, _)| other.as_str()).collect();
+    if known.is_empty() && of_hp().any(|(other, _)| other == USUAL_QOS) {
+        known.push(USUAL_QOS);
+    }
+    let fix = match &known[..] {
+        [] => format!(
+            "set hp_qos to the QOS of HP jobs, and let each evict it; doctor then prints the command for {name}"
+        ),
+        known => format!("sacctmgr modify qos {} set preempt+={name}", known.join(",")),
+    };
+    Some(Check::warn(format!("qos {name}"), found, fix))
 }
 
 /// Victims are those of the lowest priority first: it has to rise with the hours.

@@ -127,6 +127,34 @@ fn preemption_that_evicts_nobody_or_gives_nothing_back_is_found() {
 }
 
 #[test]
+fn a_spot_qos_that_hp_jobs_cannot_evict_is_found_though_another_spot_qos_can() {
+    let by_spot = QOS.replace("spot1h,spot4h", "spot4h").replace("spot4h|4||", "spot4h|4|spot1h|");
+    let bad = found(|_, facts| facts.qos = Ok(facts::qos(&by_spot)));
+    assert_eq!(bad.len(), 2, "{bad:#?}");
+    assert_eq!(
+        bad[0],
+        "Warn qos spot1h: no QOS of HP jobs may evict its jobs: HP jobs wait for them → sacctmgr modify qos normal set preempt+=spot1h"
+    );
+    assert!(bad[1].contains("its jobs evict those of spot1h"), "{bad:#?}");
+}
+
+#[test]
+fn each_qos_of_hp_jobs_has_to_evict_each_spot_qos() {
+    let with = |line: &'static str, of: &'static str| {
+        move |config: &mut Config, facts: &mut Facts| {
+            config.hp_qos = of.parse().unwrap();
+            facts.qos = Ok(facts::qos(&format!("{QOS}{line}\n")));
+        }
+    };
+    one(
+        with("prod|100|spot1h|00:00:00|", "normal,prod"),
+        &["Warn qos spot4h: prod of hp_qos may not evict its jobs", "→ sacctmgr modify qos prod set preempt+=spot4h"],
+    );
+    assert_eq!(found(with("prod|100|spot1h|00:00:00|", "normal")), [""; 0], "prod is no QOS of HP jobs");
+    assert_eq!(found(with("prod|100||00:00:00|", "")), [""; 0], "one of those that are no spot QOS evicts both");
+}
+
+#[test]
 fn a_hard_promise_without_exemption_and_a_soft_one_with_it_are_found() {
     one(
         |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("04:00:00", "00:00:00"))),
