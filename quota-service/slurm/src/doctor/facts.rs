@@ -3,7 +3,7 @@
 use super::Check;
 use crate::limits;
 use crate::site::{Site, SlurmConfig};
-use slurm_records::RecordsError;
+use slurm_records::{Gpus, RecordsError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One QOS.
@@ -34,6 +34,8 @@ pub struct Facts {
     pub parents: BTreeMap<String, String>,
     /// Trackable GPUs.
     pub tracked: BTreeSet<String>,
+    /// GPUs of nodes (`Gres`), as trackable resources, whether slurmctld tracks them or not.
+    pub on_nodes: BTreeSet<String>,
     /// Level of this user in the accounting: `None`, `Operator`, `Administrator`.
     pub admin_level: String,
     /// Name of this user.
@@ -70,6 +72,8 @@ pub async fn read(site: &Site) -> Result<Facts, Check> {
     }
     let partitions = site.text("scontrol", &["show", "partition", "--oneliner"]).await;
     facts.partition_qos = partitions.map(|text| partition_qos(&text)).unwrap_or_default();
+    let nodes = site.text("scontrol", &["show", "node", "--oneliner"]).await;
+    facts.on_nodes = nodes.map(|text| on_nodes(&text)).unwrap_or_default();
     Ok(facts)
 }
 
@@ -84,6 +88,7 @@ impl Facts {
             accounts: BTreeMap::new(),
             parents: BTreeMap::new(),
             tracked: BTreeSet::new(),
+            on_nodes: BTreeSet::new(),
             admin_level: String::new(),
             user,
             partition_qos: BTreeMap::new(),
@@ -158,6 +163,17 @@ pub(super) fn by_cluster(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     for (cluster, list) in text.lines().filter_map(|line| line.split_once('|')) {
         let names = list.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
         all.entry(cluster.to_owned()).or_default().extend(names);
+    }
+    all
+}
+
+/// GPUs of the field `Gres` of nodes, as trackable resources.
+pub(super) fn on_nodes(text: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for gres in text.split_whitespace().filter_map(|word| word.strip_prefix("Gres=")) {
+        let Some(gpus) = Gpus::of_gres(gres).filter(|gpus| gpus.total > 0) else { continue };
+        all.insert(limits::ALL_GPUS.to_owned());
+        all.extend(gpus.typed.iter().map(|(kind, _)| limits::tres_of(kind)));
     }
     all
 }

@@ -11,6 +11,7 @@ mod slurm;
 #[cfg(test)]
 mod tests;
 mod token;
+mod tracking;
 
 pub use command_line::{Check, Report, Status};
 pub use facts::{Facts, Qos};
@@ -43,25 +44,25 @@ pub async fn examine(config: &Config, entries: &[Entry]) -> Vec<Check> {
     checks.extend(files::of(config));
     // 2. Slurm.
     let site = Site::new(config);
-    let mut here = None;
+    let (mut here, mut known) = (None, None);
     match facts::read(&site).await {
         Err(check) => checks.push(check),
         Ok(facts) => {
             checks.extend(slurm::of(config, &facts));
             checks.extend(limits::of(config, &facts));
             checks.extend(preemption::of(config, &facts));
-            let (found, gpus) = cluster(&site, config).await;
+            let (found, gpus) = cluster(&site, config, &facts).await;
             checks.extend(found);
-            here = gpus;
+            (here, known) = (gpus, Some(facts));
         }
     }
     // 3. Headroom, and whether the two fit.
-    checks.extend(service::of(config, here.as_ref()).await);
+    checks.extend(service::of(config, known.as_ref(), here.as_ref()).await);
     checks
 }
 
 /// Whether jobs and nodes can be read; the GPUs of the cluster.
-async fn cluster(site: &Site, config: &Config) -> (Vec<Check>, Option<Gpus>) {
+async fn cluster(site: &Site, config: &Config, facts: &Facts) -> (Vec<Check>, Option<Gpus>) {
     let accounts = match run::accounts(site, config).await {
         Ok(accounts) => accounts,
         Err(fault) => {
@@ -70,11 +71,7 @@ async fn cluster(site: &Site, config: &Config) -> (Vec<Check>, Option<Gpus>) {
     };
     match run::look(site, config, &accounts).await {
         Err(fault) => (vec![Check::fail("jobs and nodes", fault, "read the message: it names the command")], None),
-        Ok((view, ..)) if view.pools.is_empty() => {
-            let fix =
-                "set GresTypes=gpu and Gres=gpu:TYPE:COUNT of the nodes in slurm.conf, and their files in gres.conf";
-            (vec![Check::fail("gpus", "no node has GPUs", fix)], None)
-        }
+        Ok((view, ..)) if view.pools.is_empty() => (no_gpus(facts).into_iter().collect(), None),
         Ok((view, ..)) => {
             let pools: Vec<String> =
                 view.pools.iter().map(|(model, pool)| format!("{} {model}", pool.capacity_gpus())).collect();
@@ -88,4 +85,11 @@ async fn cluster(site: &Site, config: &Config) -> (Vec<Check>, Option<Gpus>) {
             (checks, Some(gpus))
         }
     }
+}
+
+/// Nodes without GPUs. Where they have some that slurmctld does not track, that is a check already.
+fn no_gpus(facts: &Facts) -> Option<Check> {
+    let is_tracking = !facts.on_nodes.is_empty() && !tracking::untracked(facts).is_empty();
+    let fix = "set GresTypes=gpu and Gres=gpu:TYPE:COUNT of the nodes in slurm.conf, and their files in gres.conf";
+    (!is_tracking).then(|| Check::fail("gpus", "no node has GPUs", fix))
 }

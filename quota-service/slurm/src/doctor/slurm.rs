@@ -1,9 +1,7 @@
 //! Slurm's release, accounting and rights.
 
-use super::{Check, Facts};
+use super::{Check, Facts, tracking};
 use crate::config::{Config, Nesting};
-use crate::limits::ALL_GPUS;
-use std::collections::BTreeSet;
 
 /// The newest release whose JSON was known when this was built.
 const NEWEST: (u32, u32) = (26, 5);
@@ -23,7 +21,7 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
         Err(fault) => checks.push(Check::fail("accounting", fault, "start slurmdbd and its database")),
     }
     if facts.qos.is_ok() {
-        checks.push(tracked(facts));
+        checks.push(tracking::of(facts));
         checks.extend(rights(config, facts));
     }
     if config.mode.publishes() {
@@ -53,29 +51,6 @@ fn release(facts: &Facts) -> Check {
         return Check::warn("slurm", found, "install a newer headroom-slurm, and read its notes on this release");
     }
     Check::ok("slurm", found)
-}
-
-/// slurmdbd knows what any cluster of it has ever tracked, slurmctld what it tracks now.
-fn tracked(facts: &Facts) -> Check {
-    let now: BTreeSet<&str> =
-        facts.config.get("AccountingStorageTRES").split(',').filter(|tres| tres.starts_with(ALL_GPUS)).collect();
-    let known: BTreeSet<&str> = facts.tracked.iter().map(String::as_str).collect();
-    let is_listed = !facts.config.get("AccountingStorageTRES").is_empty();
-    let tracked = if is_listed { &known & &now } else { known.clone() };
-    let fix = "set AccountingStorageTRES=gres/gpu,gres/gpu:TYPE,… in slurm.conf and restart slurmctld";
-    if tracked.contains(ALL_GPUS) {
-        let missing: Vec<&str> = known.difference(&tracked).copied().collect();
-        if tracked.len() == 1 && !missing.is_empty() {
-            let found = format!(
-                "gres/gpu alone, and not {}: jobs and nodes have no types, and no limit of a type can be set",
-                missing.join(", ")
-            );
-            return Check::fail("tracked GPUs", found, fix);
-        }
-        return Check::ok("tracked GPUs", tracked.into_iter().collect::<Vec<_>>().join(", "));
-    }
-    let found = "the accounting does not track gres/gpu: records have no GPUs, and no limit of them can be set";
-    Check::fail("tracked GPUs", found, fix)
 }
 
 fn rights(config: &Config, facts: &Facts) -> Option<Check> {

@@ -249,8 +249,8 @@ fn a_slurmctld_that_tracks_no_types_or_forgets_jobs_between_two_looks_is_found()
     one(
         |_, facts| set(facts, "AccountingStorageTRES", "cpu,mem,gres/gpu"),
         &[
-            "Fail tracked GPUs: gres/gpu alone, and not gres/gpu:a100, gres/gpu:h100",
-            "AccountingStorageTRES=gres/gpu,gres/gpu:TYPE",
+            "Fail tracked GPUs: slurmctld does not track gres/gpu:a100, gres/gpu:h100",
+            "set AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:h100 in slurm.conf",
         ],
     );
     assert_eq!(
@@ -262,6 +262,32 @@ fn a_slurmctld_that_tracks_no_types_or_forgets_jobs_between_two_looks_is_found()
         &["Warn ended jobs: slurmctld forgets a job 4 s after its end", "MinJobAge=300"],
     );
     assert_eq!(found(|_, facts| set(facts, "MinJobAge", "300 sec")), [""; 0]);
+}
+
+#[test]
+fn a_type_of_the_nodes_that_is_not_tracked_is_named_with_the_whole_setting() {
+    let nodes = "NodeName=n1 Gres=gpu:a100:8(S:0-1) OS=Linux 5.10 \nNodeName=n2 Gres=gpu:h100:8,shard:16 \nNodeName=n3 Gres=(null)\n";
+    assert_eq!(facts::on_nodes(nodes), ["gres/gpu", "gres/gpu:a100", "gres/gpu:h100"].map(str::to_owned).into());
+    let half = |_: &mut Config, facts: &mut Facts| {
+        set(
+            facts,
+            "AccountingStorageTRES",
+            "license/x,gres/gpu,gres/gpu:a100,cpu,mem,energy,node,billing,fs/disk,vmem,pages",
+        );
+        facts.on_nodes = facts::on_nodes(nodes);
+    };
+    one(
+        half,
+        &[
+            "Fail tracked GPUs: slurmctld does not track gres/gpu:h100",
+            "→ set AccountingStorageTRES=license/x,gres/gpu,gres/gpu:a100,gres/gpu:h100 in slurm.conf and restart slurmctld",
+        ],
+    );
+    let mut none = facts();
+    assert_eq!(no_gpus(&none).map(|check| check.found), Some("no node has GPUs".to_owned()));
+    none.on_nodes = facts::on_nodes(nodes);
+    none.tracked.clear();
+    assert_eq!(no_gpus(&none), None, "tracking is what is missing");
 }
 
 #[test]

@@ -33,18 +33,33 @@ fn judged(by_token: Option<&str>) -> Refused {
 }
 
 fn pools() -> Value {
-    json!({"pools": [{
-        "id": "earth:a100", "cluster": "earth", "gpu_model": "a100", "organizations": 1, "offered_hours": [1],
+    json!({ "pools": [pool("a100")] })
+}
+
+fn pool(model: &str) -> Value {
+    json!({
+        "id": format!("earth:{model}"), "cluster": "earth", "gpu_model": model, "organizations": 1, "offered_hours": [1],
         "capacity_gpus": 16.0, "latest_demand_gpus": 8.0, "quota_gpus_by_hours": {"1": 2.0},
         "computed_quota_gpus_by_hours": {"1": 2.0}, "eta": 1.0, "computed_at": connectors::clock::now().to_string(),
         "stage": "fresh", "no_quota": null, "valid_until": null, "guarantee_rate": 0.9, "idle_gpus": 1.0,
         "spot_gpus_by_hours": {}, "available_gpus_by_hours": {}, "demand_bound_gpus_by_hours": {}, "hp_demand_gpus": null,
         "forecast": [], "outcomes_24h": {}, "tasks": null, "overrides": 0
-    }]})
+    })
 }
 
 /// The checks that are not good beside a cluster of a100 and h100.
 async fn found(answers: Answers, list: Value, change: impl FnOnce(&mut Config)) -> Vec<String> {
+    beside(answers, list, change, None, &["a100", "h100"]).await
+}
+
+/// The same, with facts of Slurm beside these models.
+async fn beside(
+    answers: Answers,
+    list: Value,
+    change: impl FnOnce(&mut Config),
+    facts: Option<&Facts>,
+    models: &[&str],
+) -> Vec<String> {
     let quota = async |State(answers): State<Answers>, Query(asked): Query<BTreeMap<String, String>>| {
         let is_hidden = answers.hidden.contains(&asked["gpu_model"].as_str());
         let status = if is_hidden { StatusCode::FORBIDDEN } else { StatusCode::NOT_FOUND };
@@ -66,8 +81,8 @@ async fn found(answers: Answers, list: Value, change: impl FnOnce(&mut Config)) 
         ..Config::default()
     };
     change(&mut config);
-    let here = ["a100", "h100"].map(|model| (vocab::GpuModel::parse(model).unwrap(), 16));
-    let checks = of(&config, Some(&Gpus::from(here))).await;
+    let here: Gpus = models.iter().map(|model| (vocab::GpuModel::parse(model).unwrap(), 16)).collect();
+    let checks = of(&config, facts, Some(&here)).await;
     let bad = checks.into_iter().filter(|check| check.status != Status::Ok);
     bad.map(|check| format!("{:?} {}: {} → {}", check.status, check.name, check.found, check.fix.unwrap_or_default()))
         .collect()
@@ -98,4 +113,17 @@ async fn a_model_that_is_in_the_scope_and_unknown_is_said_to_be_unknown() {
     let bad = found(Answers::default(), pools(), |_| {}).await;
     assert_eq!(bad.len(), 1, "{bad:#?}");
     assert!(bad[0].starts_with("Warn model h100: nodes have it, but Headroom knows only a100"), "{bad:#?}");
+}
+
+#[tokio::test]
+async fn models_that_seem_to_be_wrong_since_a_type_is_not_tracked_are_no_hints() {
+    let config = crate::site::SlurmConfig::parse("AccountingStorageTRES = cpu,gres/gpu,gres/gpu:a100\n");
+    let mut facts = Facts::new((22, 5), config, "headroom".to_owned());
+    facts.tracked = ["gres/gpu", "gres/gpu:a100"].map(str::to_owned).into();
+    facts.on_nodes = ["gres/gpu", "gres/gpu:a100", "gres/gpu:h100"].map(str::to_owned).into();
+    let list = json!({ "pools": [pool("a100"), pool("h100")] });
+    let bad = beside(Answers::default(), list.clone(), |_| {}, Some(&facts), &["a100", "any"]).await;
+    assert_eq!(bad, [""; 0]);
+    let bad = beside(Answers::default(), list, |_| {}, None, &["a100", "any"]).await;
+    assert_eq!(bad.len(), 2, "{bad:#?}");
 }
