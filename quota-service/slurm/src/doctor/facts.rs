@@ -13,8 +13,8 @@ pub struct Qos {
     pub priority: u64,
     /// QOS that its jobs may evict.
     pub preempts: BTreeSet<String>,
-    /// Seconds for which its jobs are not evicted.
-    pub exempt_s: u64,
+    /// Seconds for which its jobs are not evicted; none where those of all jobs hold (`PreemptExemptTime` of `slurm.conf`).
+    pub exempt_s: Option<u64>,
     /// Limits of GPUs.
     pub limits: limits::Tres,
 }
@@ -143,7 +143,9 @@ pub(super) fn qos(text: &str) -> BTreeMap<String, Qos> {
         if let [name, priority, preempts, exempt, limits] = line.split('|').collect::<Vec<_>>()[..] {
             let limits = limits::of_qos(&format!("{name}|{limits}")).remove(name).unwrap_or_default();
             let preempts = preempts.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect();
-            let one = Qos { priority: priority.parse().unwrap_or(0), preempts, exempt_s: seconds(exempt), limits };
+            // sacctmgr prints nothing for a QOS that has none of its own, and 00:00:00 for one that is never exempt.
+            let exempt_s = (!exempt.is_empty()).then(|| seconds(exempt));
+            let one = Qos { priority: priority.parse().unwrap_or(0), preempts, exempt_s, limits };
             all.insert(name.to_owned(), one);
         }
     }

@@ -10,8 +10,8 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
     let Ok(qos) = &facts.qos else { return Vec::new() };
     let mut checks = Vec::new();
     for name in config.spot_qos.0.keys().chain(&config.hp_qos.0).filter(|name| !qos.contains_key(*name)) {
-        let fix = format!("sacctmgr add qos {name}, or correct spot_qos and hp_qos");
-        checks.push(Check::fail(format!("qos {name}"), "Slurm does not know it", fix));
+        let found = "Slurm does not know it: add it, or correct its name in spot_qos or hp_qos";
+        checks.push(Check::fail(format!("qos {name}"), found, format!("sacctmgr add qos {name}")));
     }
     if !config.mode.publishes() {
         return checks;
@@ -41,25 +41,36 @@ fn typed(config: &Config, facts: &Facts) -> Option<Check> {
     Some(Check::warn("untyped jobs", found, fix))
 }
 
-/// The last limit of a QOS that is no spot QOS any more holds its jobs, which count as HP. Limits of all GPUs and of types are as Headroom
-/// writes them; people mostly limit one of them.
+/// The settings that take limits away.
+fn cleared(limits: &Tres) -> String {
+    let list: Vec<String> = limits.keys().map(|tres| format!("{tres}=-1")).collect();
+    format!("GrpTRES={}", list.join(","))
+}
+
+/// The last limit of a QOS that is no spot QOS any more holds its jobs, which count as HP. Headroom writes limits of all GPUs and of each
+/// type; people mostly limit one of them. Where a part was taken away, it is known by the QOS that may evict it.
 fn left(config: &Config, facts: &Facts) -> Vec<Check> {
     let Ok(qos) = &facts.qos else { return Vec::new() };
     let of_partitions: BTreeSet<&String> = facts.partition_qos.values().collect();
+    let evictable: BTreeSet<&String> = qos.values().flat_map(|one| &one.preempts).collect();
     let is_other = |name: &String| !config.spot_qos.0.contains_key(name) && !of_partitions.contains(name);
-    let is_ours = |limits: &Tres| limits.contains_key(ALL_GPUS) && limits.len() > 1;
+    let types: Vec<&String> = facts.tracked.iter().filter(|tres| *tres != ALL_GPUS).collect();
+    let is_ours = |name: &String, limits: &Tres| {
+        let is_of_both = limits.contains_key(ALL_GPUS) && limits.len() > 1;
+        let is_of_types = !types.is_empty() && types.iter().all(|tres| limits.contains_key(*tres));
+        let was_spot = evictable.contains(name) && !config.hp_qos.0.contains(name);
+        is_of_both || is_of_types || (was_spot && !limits.is_empty())
+    };
     let warn = |(name, one): (&String, &Qos)| {
         let limits: Vec<String> = one.limits.iter().map(|(tres, most)| format!("{tres}={most}")).collect();
         let found = format!(
-            "it limits GPUs ({}) and is not in spot_qos: one that was keeps its last limit, which holds its jobs though they count as HP",
+            "it limits GPUs ({}) and is not in spot_qos: one that was keeps its last limit, which holds its jobs though they count as HP; leave a limit of your own",
             limits.join(",")
         );
-        let fix = format!(
-            "sacctmgr modify qos {name} set GrpTRES=gres/gpu=-1 (and each gres/gpu:TYPE), unless the limit is your own"
-        );
+        let fix = format!("sacctmgr modify qos {name} set {}", cleared(&one.limits));
         Check::warn(format!("qos {name}"), found, fix)
     };
-    qos.iter().filter(|(name, one)| is_other(name) && is_ours(&one.limits)).map(warn).collect()
+    qos.iter().filter(|(name, one)| is_other(name) && is_ours(name, &one.limits)).map(warn).collect()
 }
 
 /// No limit is written of a QOS without promises, and what its jobs hold is not idle.
@@ -75,11 +86,8 @@ fn at_will(config: &Config, facts: &Facts) -> Vec<Check> {
     let names = config.spot_qos.0.iter().filter(|(_, hours)| hours.is_none()).map(|(name, _)| name);
     let warn = |name: &String| {
         let others: Vec<&str> = promised.iter().map(|(_, other)| *other).collect();
-        let found = "it promises nothing, so that no limit of it is written: its jobs may take every idle GPU, and those with a promise wait";
-        let fix = format!(
-            "sacctmgr modify qos {} set preempt+={name}, or a limit of your own: sacctmgr modify qos {name} set GrpTRES=gres/gpu=N",
-            others.join(",")
-        );
+        let found = "it promises nothing, so that no limit of it is written: its jobs may take every idle GPU, and those with a promise wait; let those evict them, or set a limit of your own";
+        let fix = format!("sacctmgr modify qos {} set preempt+={name}", others.join(","));
         Check::warn(format!("qos {name}"), found, fix)
     };
     names.filter(is_free).filter(|_| !promised.is_empty()).map(warn).collect()
@@ -89,12 +97,12 @@ fn at_will(config: &Config, facts: &Facts) -> Vec<Check> {
 fn partitions(config: &Config, facts: &Facts) -> Vec<Check> {
     let Ok(qos) = &facts.qos else { return Vec::new() };
     let hides = |(partition, name): (&String, &String)| {
-        let is_limited =
-            qos.get(name).is_some_and(|qos| !qos.limits.is_empty()) && !config.spot_qos.0.contains_key(name);
-        is_limited.then(|| {
-            let found = format!("its QOS {name} limits GPUs, and Slurm holds a job to the first limit that it finds");
-            let fix =
-                format!("sacctmgr modify qos {name} set GrpTRES=gres/gpu=-1, or keep spot jobs out of the partition");
+        let limits = &qos.get(name).filter(|_| !config.spot_qos.0.contains_key(name))?.limits;
+        (!limits.is_empty()).then(|| {
+            let found = format!(
+                "its QOS {name} limits GPUs, and Slurm holds a job to the first limit that it finds; clear it, or keep spot jobs out of the partition"
+            );
+            let fix = format!("sacctmgr modify qos {name} set {}", cleared(limits));
             Check::warn(format!("partition {partition}"), found, fix)
         })
     };
@@ -123,9 +131,11 @@ fn chain(config: &Config, facts: &Facts) -> Vec<Check> {
     let Ok(qos) = &facts.qos else { return Vec::new() };
     let mut checks = Vec::new();
     let promised = config.spot_accounts.promised();
-    for (_, name) in promised.iter().filter(|(_, name)| !facts.accounts.contains_key(*name)) {
-        let fix = format!("sacctmgr add account {name}, or correct spot_accounts");
-        checks.push(Check::fail(format!("account {name}"), "Slurm does not know it", fix));
+    for (hours, name) in promised.iter().filter(|(_, name)| !facts.accounts.contains_key(*name)) {
+        let found = "Slurm does not know it: add it, or correct its name in spot_accounts";
+        let shorter = promised.iter().rev().find(|(less, _)| less < hours);
+        let parent = shorter.map(|(_, outer)| format!(" parent={outer}")).unwrap_or_default();
+        checks.push(Check::fail(format!("account {name}"), found, format!("sacctmgr add account {name}{parent}")));
     }
     for pair in promised.windows(2) {
         let (outer, inner) = (pair[0].1, pair[1].1);
@@ -136,9 +146,9 @@ fn chain(config: &Config, facts: &Facts) -> Vec<Check> {
         }
     }
     for name in config.spot_qos.0.keys() {
-        if qos.get(name).is_some_and(|qos| !qos.limits.is_empty()) {
+        if let Some(one) = qos.get(name).filter(|one| !one.limits.is_empty()) {
             let found = "it limits GPUs, and Slurm then ignores the limit of the account";
-            let fix = format!("sacctmgr modify qos {name} set GrpTRES=gres/gpu=-1 (and each gres/gpu:TYPE)");
+            let fix = format!("sacctmgr modify qos {name} set {}", cleared(&one.limits));
             checks.push(Check::fail(format!("qos {name}"), found, fix));
         }
     }

@@ -1,6 +1,7 @@
 //! `headroom-slurm doctor`: checks the installation, and prints a fix for each problem. It changes nothing.
 //!
-//! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there.
+//! Each part answers a list of [`Check`]s; [`examine`] puts them in order. A new source of checks is one more line there. A fix that is a
+//! command is that command alone, to be pasted into a shell: what else there is to say is in the finding.
 
 mod facts;
 mod files;

@@ -128,7 +128,7 @@ fn exemptions(config: &Config, facts: &Facts) -> Vec<Check> {
     let mut checks = Vec::new();
     for (hours, name) in config.spot_qos.promised() {
         let Some(one) = qos.get(name) else { continue };
-        let (exempt_s, promised_s) = (one.exempt_s.max(global_s), u64::try_from(hours.seconds()).unwrap_or(0));
+        let (exempt_s, promised_s) = (one.exempt_s.unwrap_or(global_s), u64::try_from(hours.seconds()).unwrap_or(0));
         let is_hard = config.hard_qos.0.contains(name);
         if is_hard && exempt_s != promised_s {
             let found = format!(
@@ -138,8 +138,11 @@ fn exemptions(config: &Config, facts: &Facts) -> Vec<Check> {
             let fix = format!("sacctmgr modify qos {name} set preemptexempttime={}:00:00", hours.get());
             checks.push(Check::fail(format!("qos {name}"), found, fix));
         } else if !is_hard && exempt_s > 0 {
-            let found = format!("Slurm exempts its jobs for {exempt_s} s: the promise is hard, and HP jobs wait");
-            let fix = format!("add it to hard_qos, or sacctmgr modify qos {name} set preemptexempttime=0");
+            let by = if one.exempt_s.is_none() { " by PreemptExemptTime of slurm.conf" } else { "" };
+            let found = format!(
+                "Slurm exempts its jobs for {exempt_s} s{by}: the promise is hard, and HP jobs wait; if that is meant, add it to hard_qos"
+            );
+            let fix = format!("sacctmgr modify qos {name} set preemptexempttime=0");
             checks.push(Check::warn(format!("qos {name}"), found, fix));
         }
     }

@@ -68,9 +68,8 @@ fn rights(config: &Config, facts: &Facts) -> Option<Check> {
         return Some(Check::ok("rights", format!("{user} is {}", if is_owner { "Slurm's own user" } else { level })));
     }
     let found = format!("{user} is {level}: nesting {} needs {needed}", config.nesting);
-    let fix = format!(
-        "sacctmgr add user {user} account=root, then sacctmgr modify user {user} set adminlevel={needed} (adding a user that is known changes no level)"
-    );
+    // Adding a user that is known changes no level.
+    let fix = format!("sacctmgr add user {user} account=root; sacctmgr modify user {user} set adminlevel={needed}");
     Some(Check::fail("rights", found, fix))
 }
 
@@ -84,9 +83,9 @@ fn enforced(facts: &Facts) -> Check {
         return Check::ok("enforcement", facts.config.get("AccountingStorageEnforce"));
     }
     let found = format!("AccountingStorageEnforce lacks {}: limits are not held", missing.join(", "));
-    Check::fail(
-        "enforcement",
-        found,
-        "set AccountingStorageEnforce=associations,limits,qos in slurm.conf and restart slurmctld",
-    )
+    let present = facts.config.get("AccountingStorageEnforce").split(',').map(str::trim);
+    let present = present.filter(|one| !one.is_empty() && !one.eq_ignore_ascii_case("none"));
+    let all: Vec<&str> = present.chain(missing).collect();
+    let fix = format!("set AccountingStorageEnforce={} in slurm.conf and restart slurmctld", all.join(","));
+    Check::fail("enforcement", found, fix)
 }

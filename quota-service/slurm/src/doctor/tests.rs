@@ -39,9 +39,18 @@ fn checks(config: &Config, facts: &Facts) -> Vec<Check> {
 fn found(change: impl FnOnce(&mut Config, &mut Facts)) -> Vec<String> {
     let (mut config, mut facts) = (config(), facts());
     change(&mut config, &mut facts);
-    let bad = checks(&config, &facts).into_iter().filter(|check| check.status != Status::Ok);
+    let bad: Vec<Check> = checks(&config, &facts).into_iter().filter(|check| check.status != Status::Ok).collect();
+    assert!(bad.iter().all(is_clean), "{bad:#?}");
+    let bad = bad.into_iter();
     bad.map(|check| format!("{:?} {}: {} → {}", check.status, check.name, check.found, check.fix.unwrap_or_default()))
         .collect()
+}
+
+/// A fix that is a command is a line for a shell.
+fn is_clean(check: &Check) -> bool {
+    let fix = check.fix.as_deref().unwrap_or_default();
+    let words = ["(", ")", " or ", " unless ", "…", "TYPE", ", "];
+    !fix.contains("sacctmgr ") || (fix.starts_with("sacctmgr ") && !words.iter().any(|word| fix.contains(word)))
 }
 
 fn one(change: impl FnOnce(&mut Config, &mut Facts), parts: &[&str]) {
@@ -68,6 +77,10 @@ fn an_installation_without_accounting_enforcement_or_tracked_gpus_is_found() {
         &["Fail accounting", "no history", "accounting_storage/slurmdbd"],
     );
     one(|_, facts| set(facts, "AccountingStorageEnforce", "associations"), &["Fail enforcement", "lacks limits, qos"]);
+    one(
+        |_, facts| set(facts, "AccountingStorageEnforce", "associations,limits,safe,nosteps"),
+        &["lacks qos", "→ set AccountingStorageEnforce=associations,limits,safe,nosteps,qos in slurm.conf"],
+    );
     one(|_, facts| facts.tracked.clear(), &["Fail tracked GPUs", "AccountingStorageTRES=gres/gpu"]);
 }
 
@@ -167,14 +180,42 @@ fn a_hard_promise_without_exemption_and_a_soft_one_with_it_are_found() {
 }
 
 #[test]
+fn a_qos_without_an_exemption_of_its_own_has_that_of_all_jobs_and_one_of_zero_has_none() {
+    let global = |own: &'static str| {
+        move |_: &mut Config, facts: &mut Facts| {
+            set(facts, "PreemptExemptTime", "00:30:00");
+            facts.qos = Ok(facts::qos(&QOS.replace("spot1h|1||00:00:00|", own)));
+        }
+    };
+    one(
+        global("spot1h|1|||"),
+        &[
+            "Warn qos spot1h: Slurm exempts its jobs for 1800 s by PreemptExemptTime of slurm.conf",
+            "→ sacctmgr modify qos spot1h set preemptexempttime=0",
+        ],
+    );
+    assert_eq!(found(global("spot1h|1||00:00:00|")), [""; 0], "that of the QOS comes first");
+}
+
+#[test]
 fn limits_that_hide_ours_are_found() {
     let partition = |_: &mut Config, facts: &mut Facts| {
         facts.qos = Ok(facts::qos(&format!("{QOS}part|0||00:00:00|gres/gpu=9\n")));
         facts.partition_qos = [("gpu".to_owned(), "part".to_owned())].into();
     };
-    one(partition, &["Warn partition gpu", "first limit that it finds", "modify qos part"]);
+    one(
+        partition,
+        &["Warn partition gpu", "first limit that it finds", "→ sacctmgr modify qos part set GrpTRES=gres/gpu=-1"],
+    );
     let chain = |config: &mut Config, _: &mut Facts| config.nesting = Nesting::Accounts;
-    one(chain, &["Fail qos spot1h", "ignores the limit of the account"]);
+    one(
+        chain,
+        &[
+            "Fail qos spot1h",
+            "ignores the limit of the account",
+            "→ sacctmgr modify qos spot1h set GrpTRES=gres/gpu=-1",
+        ],
+    );
     let parents = |config: &mut Config, facts: &mut Facts| {
         config.nesting = Nesting::Accounts;
         facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
@@ -199,13 +240,16 @@ fn a_spot_qos_that_another_cluster_of_the_accounting_uses_is_found() {
 
 #[test]
 fn names_that_slurm_does_not_know_are_found() {
-    one(|config, _| config.hp_qos = "high".parse().unwrap(), &["Fail qos high", "sacctmgr add qos high"]);
+    one(
+        |config, _| config.hp_qos = "high".parse().unwrap(),
+        &["Fail qos high: ", "in spot_qos or hp_qos → sacctmgr add qos high"],
+    );
     let unknown = |config: &mut Config, facts: &mut Facts| {
         config.nesting = Nesting::Accounts;
         facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
         facts.accounts.remove("spot-4h");
     };
-    one(unknown, &["Fail account spot-4h", "sacctmgr add account spot-4h"]);
+    one(unknown, &["Fail account spot-4h: ", "in spot_accounts → sacctmgr add account spot-4h parent=spot"]);
 }
 
 #[test]
@@ -215,8 +259,20 @@ fn a_qos_that_is_no_spot_qos_any_more_is_found_by_the_limits_that_headroom_wrote
     };
     one(
         with("old|0||00:00:00|gres/gpu=12,gres/gpu:a100=12"),
-        &["Warn qos old: it limits GPUs (gres/gpu=12,gres/gpu:a100=12)", "set GrpTRES=gres/gpu=-1"],
+        &[
+            "Warn qos old: it limits GPUs (gres/gpu=12,gres/gpu:a100=12)",
+            "→ sacctmgr modify qos old set GrpTRES=gres/gpu=-1,gres/gpu:a100=-1",
+        ],
     );
+    one(with("old|0||00:00:00|gres/gpu:a100=12,gres/gpu:h100=1"), &["set GrpTRES=gres/gpu:a100=-1,gres/gpu:h100=-1"]);
+    // A part of the limits was taken away: HP jobs may evict it, as a spot QOS.
+    for (limits, fix) in [("gres/gpu:a100=2", "GrpTRES=gres/gpu:a100=-1"), ("gres/gpu=2", "GrpTRES=gres/gpu=-1")] {
+        let evictable = |_: &mut Config, facts: &mut Facts| {
+            let qos = format!("{}old|0||00:00:00|{limits}\n", QOS.replace("spot1h,spot4h", "spot1h,spot4h,old"));
+            facts.qos = Ok(facts::qos(&qos));
+        };
+        one(evictable, &["Warn qos old", fix]);
+    }
     assert_eq!(found(with("own|0||00:00:00|gres/gpu=9")), [""; 0], "people limit all GPUs alone");
 }
 

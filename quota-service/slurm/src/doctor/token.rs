@@ -16,6 +16,7 @@ const NAME: &str = "token of headroom";
 /// The checks of Headroom, with the scope of the token in the place of what seems to be wrong by it.
 pub async fn judge(config: &Config, here: Option<&Gpus>, mut checks: Vec<Check>) -> Vec<Check> {
     let (Ok(client), Some(cluster)) = (run::headroom(config), config.cluster.get()) else { return checks };
+    with_commands(&mut checks, cluster);
     // Without an answer about the token Headroom is away, and that is a check already.
     let Some(at) = checks.iter().position(|check| check.name == NAME) else { return checks };
     if let Some(refused) = lease_refused(config, &client, cluster).await {
@@ -32,6 +33,14 @@ pub async fn judge(config: &Config, here: Option<&Gpus>, mut checks: Vec<Check>)
         }
     }
     checks
+}
+
+/// Fixes of all connectors that make a token, as the command of this one alone.
+fn with_commands(checks: &mut [Check], cluster: &ClusterName) {
+    for check in checks.iter_mut().filter(|check| check.fix.as_ref().is_some_and(|fix| fix.contains("token create"))) {
+        check.found = format!("{}; write a token into headroom_token_file", check.found);
+        check.fix = Some(token_of(cluster));
+    }
 }
 
 /// Why the lease is refused, without which nothing is written. The request has no holder: the token is judged before the body, and the

@@ -109,6 +109,32 @@ async fn a_token_of_some_pools_fails_since_the_lease_needs_the_cluster_and_hides
 }
 
 #[tokio::test]
+async fn a_missing_token_and_one_that_reads_are_fixed_by_a_command_alone() {
+    let role = Some("the role of the token does not allow POST /v1/outcomes: use a token of another role");
+    let bad = found(
+        Answers { outcomes: role, lease: role, ..Answers::default() },
+        json!({"pools": [pool("a100"), pool("h100")]}),
+        |_| {},
+    )
+    .await;
+    assert_eq!(bad.len(), 1, "{bad:#?}");
+    assert!(bad[0].starts_with("Fail token of headroom: it may read alone"), "{bad:#?}");
+    assert!(
+        bad[0].ends_with("→ quota-service token create --name headroom-slurm --role report --pool earth"),
+        "{bad:#?}"
+    );
+    let fix = "set headroom_token_file to a file with a token: quota-service token create --role report";
+    let mut checks = vec![Check::fail("headroom", "401", fix)];
+    let config = Config { cluster: "earth".parse().unwrap(), ..Config::default() };
+    checks = token::judge(&config, None, checks).await;
+    assert_eq!(checks[0].found, "401; write a token into headroom_token_file");
+    assert_eq!(
+        checks[0].fix.as_deref(),
+        Some("quota-service token create --name headroom-slurm --role report --pool earth")
+    );
+}
+
+#[tokio::test]
 async fn a_model_that_is_in_the_scope_and_unknown_is_said_to_be_unknown() {
     let bad = found(Answers::default(), pools(), |_| {}).await;
     assert_eq!(bad.len(), 1, "{bad:#?}");
