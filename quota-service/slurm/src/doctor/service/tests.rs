@@ -153,3 +153,25 @@ async fn models_that_seem_to_be_wrong_since_a_type_is_not_tracked_are_no_hints()
     let bad = beside(Answers::default(), list, |_| {}, None, &["a100", "any"]).await;
     assert_eq!(bad.len(), 2, "{bad:#?}");
 }
+
+#[tokio::test]
+async fn a_pool_whose_nodes_were_never_reported_is_a_warning_that_ends_with_the_first_report() {
+    let mut fresh = pool("h100");
+    let none = json!({
+        "capacity_gpus": null, "quota_gpus_by_hours": {}, "computed_quota_gpus_by_hours": {}, "stage": null, "computed_at": null,
+        "no_quota": placement::Unknown::Capacity.to_string()
+    });
+    for (key, value) in none.as_object().unwrap() {
+        fresh[key] = value.clone();
+    }
+    let list = json!({ "pools": [pool("a100"), fresh] });
+    let bad = found(Answers::default(), list.clone(), |_| {}).await;
+    assert_eq!(bad.len(), 1, "{bad:#?}");
+    assert!(
+        bad[0].starts_with("Warn quota earth:h100: there is none before the first report of the nodes"),
+        "{bad:#?}"
+    );
+    assert!(bad[0].contains("→ start headroom-slurm run"), "{bad:#?}");
+    let bad = found(Answers::default(), list, |config| config.reporting = false).await;
+    assert!(bad[0].starts_with("Fail quota earth:h100: there is none: its capacity is not known"), "{bad:#?}");
+}
