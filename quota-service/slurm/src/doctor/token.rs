@@ -19,7 +19,11 @@ pub async fn judge(config: &Config, here: Option<&Gpus>, mut checks: Vec<Check>)
     with_commands(&mut checks, cluster);
     // Without an answer about the token Headroom is away, and that is a check already.
     let Some(at) = checks.iter().position(|check| check.name == NAME) else { return checks };
-    if let Some(refused) = lease_refused(config, &client, cluster).await {
+    let refused = match lease_refused(config, &client, cluster).await {
+        None if checks[at].status == Status::Fail => reports_refused(&client).await,
+        refused => refused,
+    };
+    if let Some(refused) = refused {
         checks.retain(|check| check.name != NAME);
         checks.insert(at, of_refusal(&refused, cluster));
     }
@@ -53,13 +57,23 @@ async fn lease_refused(config: &Config, client: &Headroom, cluster: &ClusterName
     answer.err().filter(|fault| fault.status() == Some(403))
 }
 
+/// Why outcomes are refused. Nothing is stored of this request: the token is judged before the body.
+async fn reports_refused(client: &Headroom) -> Option<HeadroomError> {
+    let answer = client.send::<Value>(Method::POST, "/v1/outcomes", &json!({})).await;
+    answer.err().filter(|fault| fault.status() == Some(403))
+}
+
 fn of_refusal(refused: &HeadroomError, cluster: &ClusterName) -> Check {
-    let found = if refused.to_string().contains("role of the token") {
+    let reason = refused.to_string();
+    let found = if reason.contains("other organizations") {
+        "its scope is one organization: it may report the usage of that one, and Headroom refuses the state of the cluster, outcomes and the lease, without which no limit is written; write one without an organization into headroom_token_file"
+            .to_owned()
+    } else if reason.contains("role of the token") {
         "it may read alone: Headroom refuses what is reported, and no limit is written; write one of the role report into headroom_token_file"
             .to_owned()
     } else {
         format!(
-            "it has some pools of {cluster} in its scope, and the lease needs the whole cluster: no limit is ever written ({refused}); write one of the whole cluster into headroom_token_file"
+            "it has some pools of {cluster} in its scope, and the lease needs the whole cluster: no limit is ever written ({reason}); write one of the whole cluster into headroom_token_file"
         )
     };
     Check::fail(NAME, found, token_of(cluster))

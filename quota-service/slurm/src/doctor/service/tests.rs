@@ -175,3 +175,22 @@ async fn a_pool_whose_nodes_were_never_reported_is_a_warning_that_ends_with_the_
     let bad = found(Answers::default(), list, |config| config.reporting = false).await;
     assert!(bad[0].starts_with("Fail quota earth:h100: there is none: its capacity is not known"), "{bad:#?}");
 }
+
+#[tokio::test]
+async fn a_token_of_one_organization_is_said_to_report_no_more_than_its_usage() {
+    let scope = Some("data of other organizations is out of the scope of the token");
+    let list = json!({ "pools": [pool("a100"), pool("h100")] });
+    for mode in [Mode::Publish, Mode::Observe] {
+        let answers = Answers { outcomes: scope, lease: scope, ..Answers::default() };
+        let bad = found(answers, list.clone(), |config| config.mode = mode).await;
+        assert_eq!(bad.len(), 1, "{bad:#?}");
+        assert!(
+            bad[0].starts_with("Fail token of headroom: its scope is one organization: it may report the usage"),
+            "{bad:#?}"
+        );
+        assert!(
+            bad[0].ends_with("→ quota-service token create --name headroom-slurm --role report --pool earth"),
+            "{bad:#?}"
+        );
+    }
+}
