@@ -82,15 +82,28 @@ fn at_will(config: &Config, facts: &Facts) -> Vec<Check> {
             |(_, other): &(vocab::HorizonHours, &str)| qos.get(*other).is_some_and(|one| one.preempts.contains(name));
         promised.iter().all(of)
     };
-    let is_free = |name: &&String| qos.get(*name).is_some_and(|one| one.limits.is_empty()) && !gives_way(name);
     let names = config.spot_qos.0.iter().filter(|(_, hours)| hours.is_none()).map(|(name, _)| name);
     let warn = |name: &String| {
+        let idle = unlimited(facts, &qos.get(name)?.limits)?;
         let others: Vec<&str> = promised.iter().map(|(_, other)| *other).collect();
-        let found = "it promises nothing, so that no limit of it is written: its jobs may take every idle GPU, and those with a promise wait; let those evict them, or set a limit of your own";
+        let found = format!(
+            "it promises nothing, so that no limit of it is written: its jobs may take every idle GPU{idle}, and those with a promise wait; let those evict them, or set a limit of your own of gres/gpu"
+        );
         let fix = format!("sacctmgr modify qos {} set preempt+={name}", others.join(","));
-        Check::warn(format!("qos {name}"), found, fix)
+        Some(Check::warn(format!("qos {name}"), found, fix))
     };
-    names.filter(is_free).filter(|_| !promised.is_empty()).map(warn).collect()
+    names.filter(|name| !promised.is_empty() && !gives_way(name)).filter_map(warn).collect()
+}
+
+/// The GPUs that no limit of a QOS holds, as the end of a sentence; none where all are held.
+fn unlimited(facts: &Facts, limits: &Tres) -> Option<String> {
+    if limits.is_empty() {
+        return Some(String::new());
+    }
+    let is_open = |tres: &&String| *tres != ALL_GPUS && !limits.contains_key(*tres);
+    let open: Vec<&str> = facts.tracked.iter().filter(is_open).map(String::as_str).collect();
+    (!limits.contains_key(ALL_GPUS) && !open.is_empty())
+        .then(|| format!(" of {}, which its own limit does not hold", open.join(", ")))
 }
 
 /// The first limit that is found wins: one of a partition's QOS hides ours.

@@ -290,6 +290,11 @@ fn jobs_without_promise_that_nothing_holds_back_are_found() {
         &["Warn qos free: it promises nothing", "modify qos spot1h,spot4h set preempt+=free"],
     );
     assert_eq!(found(free(normal, "free|0||00:00:00|gres/gpu=8")), [""; 0], "a limit of their own");
+    one(
+        free(normal, "free|0||00:00:00|gres/gpu:a100=8"),
+        &["Warn qos free", "every idle GPU of gres/gpu:h100, which its own limit does not hold", "set preempt+=free"],
+    );
+    assert_eq!(found(free(normal, "free|0||00:00:00|gres/gpu:a100=8,gres/gpu:h100=1")), [""; 0], "one of each type");
     let gives_way = |config: &mut Config, facts: &mut Facts| {
         free(normal, "free|0||00:00:00|")(config, facts);
         let qos = facts.qos.as_mut().unwrap();
