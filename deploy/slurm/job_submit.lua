@@ -199,22 +199,31 @@ end
 
 local headroom = {}
 
--- The message for GPUs of one type under a limit.
+-- The message for GPUs of one type under a limit. Tasks of an array start one by one as they fit, so one of them decides.
 local function answer_of(quota, limit, gpus, tasks, now)
     local free, promise = free_of(limit), hours_text(limit.hours)
     local kind = limit.type == "*" and "GPUs" or limit.type
+    local asks = tasks > 1 and "each task of this array asks for " or "this job asks for "
     if free >= gpus * tasks then
         return string.format("%d %s guaranteed for %s from their start; %d were free", gpus * tasks, kind, promise, free)
     end
-    local text = string.format("%s guaranteed is spent: %d of %d %s are free, this job asks for %d", promise, free, limit.limit, kind, gpus * tasks)
+    if free >= gpus then
+        return string.format("%s guaranteed: %d %s were free, and %s%d; its tasks start as they fit", promise, free, kind, asks, gpus)
+    end
+    local text
+    if free == 0 then
+        text = string.format("%s guaranteed is spent: 0 of %d %s are free, %s%d", promise, limit.limit, kind, asks, gpus)
+    else
+        text = string.format("%s guaranteed: %d of %d %s are free, and %s%d", promise, free, limit.limit, kind, asks, gpus)
+    end
     local instead = others(quota, limit.type, gpus, limit.name)
     if gpus > limit.limit then
         text = text .. "; it waits until the quota grows"
     else
-        text = text .. "; it waits"
+        text = text .. (tasks > 1 and "; its tasks start as they fit" or "; it waits")
     end
     text = instead ~= "" and (text .. "; " .. instead) or text
-    return text .. expected_text(quota, limit, gpus * tasks, now)
+    return text .. expected_text(quota, limit, gpus, now)
 end
 
 -- The QOS or accounts of a job that decide: those which it names, or that which it gets without a word. From 24.11 on a job may name
@@ -304,7 +313,7 @@ function headroom.answer(job, quota, now)
                 "a spot job has to name its GPU type: --gres=gpu:TYPE:%d with TYPE one of %s", one.gpus, table.concat(types, ", ")
             ), true
         end
-        local limit = limit_of(all, one.type, one.gpus * tasks)
+        local limit = limit_of(all, one.type, one.gpus)
         if limit then
             texts[#texts + 1] = answer_of(quota, limit, one.gpus, tasks, now)
         end

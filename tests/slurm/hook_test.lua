@@ -85,7 +85,11 @@ is(select(2, submit(job("normal", "2"))), "", "HP")
 is(select(2, submit({ qos = "normal" })), "", "no GPUs")
 is(select(2, submit({})), "", "nothing")
 result, text = submit({ qos = "spot1h", tres_per_node = "gres:gpu:a100:1", array_inx = "0-9%7" })
-is(text:match("this job asks for 7") ~= nil, true, "an array under its limit")
+is(text, "headroom: 1 h guaranteed: 6 a100 were free, and each task of this array asks for 1; its tasks start as they fit", "an array under its limit")
+is(select(2, submit({ qos = "spot1h", tres_per_node = "gres:gpu:a100:1", array_inx = "0-5" })), "headroom: 6 a100 guaranteed for 1 h from their start; 6 were free", "an array that fits")
+result, text = submit({ qos = "spot4h", tres_per_node = "gres:gpu:a100:2", array_inx = "0-9" })
+is(text, "headroom: 4 h guaranteed is spent: 0 of 4 a100 are free, each task of this array asks for 2; its tasks start as they fit; 1 h is free now for 6 GPUs (--qos=spot1h)", "a task of an array that does not fit")
+is(select(2, submit(job("spot1h", "a100:7"))), "headroom: 1 h guaranteed: 6 of 8 a100 are free, and this job asks for 7; it waits", "free, and too few")
 
 -- Each of several types, and the QOS and account that a job gets without a word.
 result, text = submit(job("spot1h", "a100:1,gres:gpu:h100:2"))

@@ -67,13 +67,13 @@ fn a_user_whose_job_waits_reads_when_the_forecast_expects_its_gpus_to_be_free() 
     let quota = || std::fs::read_to_string(slurm.path("quota")).unwrap_or_default();
     until("expected times", || quota().contains("expected spot4h a100 ").then_some(()));
     let (_, words) = spot(&slurm, "spot4h", "gpu:h100:4").unwrap();
-    assert!(words.contains("4 h guaranteed is spent") && !words.contains("expected"), "{words}");
+    assert!(words.contains("this job asks for 4; it waits") && !words.contains("expected"), "{words}");
     let (_, words) = spot(&slurm, "spot4h", "gpu:a100:4").unwrap();
     let time = words.trim().rsplit_once("; expected for 4 h about ").unwrap_or_else(|| panic!("{words}")).1;
     assert!(time.ends_with(":00") && time.len() <= "Mon 00:00".len(), "{words}");
     let (_, words) = spot(&slurm, "spot4h", "gpu:a100:5").unwrap();
     assert!(
-        words.contains("4 h guaranteed is spent") && !words.contains("expected"),
+        words.contains("this job asks for 5; it waits") && !words.contains("expected"),
         "more than there will be: {words}"
     );
 }
