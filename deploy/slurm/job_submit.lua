@@ -268,6 +268,18 @@ local function spot_limits(job, quota)
     return all[1] and all
 end
 
+-- Whether the file has a type, or none at all. Slurm refuses a type that no node has, and one in other letters, so nothing is promised of it.
+local function knows(quota, type)
+    local has_types = false
+    for _, limit in ipairs(quota.limits) do
+        if limit.type == type then
+            return true
+        end
+        has_types = has_types or limit.type ~= "*"
+    end
+    return type == "*" or not has_types
+end
+
 -- The first limit of a type that is free for so many GPUs, or else the first of all.
 local function limit_of(all, type, gpus)
     local first
@@ -313,7 +325,7 @@ function headroom.answer(job, quota, now)
                 "a spot job has to name its GPU type: --gres=gpu:TYPE:%d with TYPE one of %s", one.gpus, table.concat(types, ", ")
             ), true
         end
-        local limit = limit_of(all, one.type, one.gpus)
+        local limit = knows(quota, one.type) and limit_of(all, one.type, one.gpus)
         if limit then
             texts[#texts + 1] = answer_of(quota, limit, one.gpus, tasks, now)
         end

@@ -92,8 +92,18 @@ is(text, "headroom: 4 h guaranteed is spent: 0 of 4 a100 are free, each task of 
 is(select(2, submit(job("spot1h", "a100:7"))), "headroom: 1 h guaranteed: 6 of 8 a100 are free, and this job asks for 7; it waits", "free, and too few")
 
 -- Each of several types, and the QOS and account that a job gets without a word.
+write(head .. limits .. "limit spot1h 1 h100 4 0\n")
 result, text = submit(job("spot1h", "a100:1,gres:gpu:h100:2"))
-is(text, "headroom: 1 a100 guaranteed for 1 h from their start; 6 were free; 2 GPUs guaranteed for 1 h from their start; 8 were free", "two types")
+is(text, "headroom: 1 a100 guaranteed for 1 h from their start; 6 were free; 2 h100 guaranteed for 1 h from their start; 4 were free", "two types")
+-- A type that the file does not have is none that Slurm starts; a file of all GPUs alone says nothing of types.
+write(head .. limits)
+result, text = submit(job("spot1h", "v100:1"))
+is(result, 0, "an unknown type")
+is(text, "", "an unknown type")
+is(select(2, submit(job("spot1h", "A100:1"))), "", "a type in other letters")
+write(head .. "limit spot1h 1 * 8 0\n")
+is(select(2, submit(job("spot1h", "a100:1"))), "headroom: 1 GPUs guaranteed for 1 h from their start; 8 were free", "no types in the file")
+write(head .. limits)
 is(select(2, submit({ default_qos = "spot1h", tres_per_node = "gres:gpu:a100:1" })):match("6 were free") ~= nil, true, "default QOS")
 is(select(2, submit({ qos = "normal", default_qos = "spot1h", tres_per_node = "gres:gpu:a100:1" })), "", "HP with a spot default")
 write((head .. limits):gsub("by qos", "by account"))
