@@ -73,7 +73,7 @@ fn of_refusal(refused: &HeadroomError, cluster: &ClusterName) -> Check {
             .to_owned()
     } else {
         format!(
-            "it has some pools of {cluster} in its scope, and the lease needs the whole cluster: no limit is ever written ({reason}); write one of the whole cluster into headroom_token_file"
+            "its scope is not the whole cluster {cluster}, which the lease needs: no limit is ever written ({reason}); write one of the whole cluster into headroom_token_file"
         )
     };
     Check::fail(NAME, found, token_of(cluster))

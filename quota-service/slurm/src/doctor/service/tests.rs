@@ -95,7 +95,10 @@ async fn a_token_of_some_pools_fails_since_the_lease_needs_the_cluster_and_hides
     let answers = Answers { lease: Some(SCOPE), hidden: &["h100"], ..Answers::default() };
     let bad = found(answers.clone(), pools(), |_| {}).await;
     assert_eq!(bad.len(), 2, "{bad:#?}");
-    assert!(bad[0].starts_with("Fail token of headroom: it has some pools of earth in its scope"), "{bad:#?}");
+    assert!(
+        bad[0].starts_with("Fail token of headroom: its scope is not the whole cluster earth, which the lease needs"),
+        "{bad:#?}"
+    );
     assert!(
         bad[0].ends_with("→ quota-service token create --name headroom-slurm --role report --pool earth"),
         "{bad:#?}"
@@ -135,7 +138,7 @@ async fn a_missing_token_and_one_that_reads_are_fixed_by_a_command_alone() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_in_the_scope_and_unknown_is_said_to_be_unknown() {
+async fn a_model_within_the_scope_that_headroom_lacks_is_unknown() {
     let bad = found(Answers::default(), pools(), |_| {}).await;
     assert_eq!(bad.len(), 1, "{bad:#?}");
     assert!(bad[0].starts_with("Warn model h100: nodes have it, but Headroom knows only a100"), "{bad:#?}");
@@ -177,7 +180,7 @@ async fn a_pool_whose_nodes_were_never_reported_is_a_warning_that_ends_with_the_
 }
 
 #[tokio::test]
-async fn a_token_of_one_organization_is_said_to_report_no_more_than_its_usage() {
+async fn a_token_of_one_organization_reports_its_usage_and_no_more() {
     let scope = Some("data of other organizations is out of the scope of the token");
     let list = json!({ "pools": [pool("a100"), pool("h100")] });
     for mode in [Mode::Publish, Mode::Observe] {
