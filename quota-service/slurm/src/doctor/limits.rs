@@ -101,7 +101,9 @@ fn unlimited(facts: &Facts, limits: &Tres) -> Option<String> {
         return Some(String::new());
     }
     let is_open = |tres: &&String| *tres != ALL_GPUS && !limits.contains_key(*tres);
-    let open: Vec<&str> = facts.tracked.iter().filter(is_open).map(String::as_str).collect();
+    // slurmdbd has types of other clusters, too.
+    let known = if facts.on_nodes.is_empty() { &facts.tracked } else { &facts.on_nodes };
+    let open: Vec<&str> = known.iter().filter(is_open).map(String::as_str).collect();
     (!limits.contains_key(ALL_GPUS) && !open.is_empty())
         .then(|| format!(" of {}, which its own limit does not hold", open.join(", ")))
 }

@@ -295,6 +295,11 @@ fn jobs_without_promise_that_nothing_holds_back_are_found() {
         &["Warn qos free", "every idle GPU of gres/gpu:h100, which its own limit does not hold", "set preempt+=free"],
     );
     assert_eq!(found(free(normal, "free|0||00:00:00|gres/gpu:a100=8,gres/gpu:h100=1")), [""; 0], "one of each type");
+    let only_a100 = |config: &mut Config, facts: &mut Facts| {
+        free(normal, "free|0||00:00:00|gres/gpu:a100=8")(config, facts);
+        facts.on_nodes = ["gres/gpu", "gres/gpu:a100"].map(str::to_owned).into();
+    };
+    assert_eq!(found(only_a100), [""; 0], "no node of this cluster has another type");
     let gives_way = |config: &mut Config, facts: &mut Facts| {
         free(normal, "free|0||00:00:00|")(config, facts);
         let qos = facts.qos.as_mut().unwrap();
