@@ -37,6 +37,17 @@ struct Basis {
     renewed: BTreeMap<PoolId, u64>,
     /// Pools by whose quotas the service that leads promises nothing, as their stored basis says.
     followed: BTreeMap<PoolId, Hold>,
+    /// The last report of each pool of an external scheduler, and when it was stored.
+    reports: BTreeMap<PoolId, (UnixSeconds, PoolState)>,
+}
+
+impl Basis {
+    /// A pool as its last report leaves it: a renewal that began before the report was stored may not have read it.
+    fn lowered(&self, pool: PublishedPool) -> PublishedPool {
+        let began_at = pool.answers.first().map(|answer| answer.computed_at);
+        let report = self.reports.get(&pool.id).filter(|(at, _)| began_at.is_some_and(|began_at| *at >= began_at));
+        report.and_then(|(_, state)| pool.lowered(state)).unwrap_or(pool)
+    }
 }
 
 /// The number of a change by which quotas are outdated; later ones are larger.
@@ -215,14 +226,25 @@ impl Quotas {
         self.is_complete.store(true, Ordering::Release);
     }
 
-    /// Lowers the published quotas of a pool at once where its reported state leaves less than they say. A raise waits for
-    /// the next renewal.
+    /// Takes a stored report: lowers the published quotas of its pool at once where the state leaves less than they say, and those that a
+    /// renewal publishes which began before. A raise waits for the next renewal.
+    pub fn take_report(&self, state: &PoolState) {
+        let mut basis = self.basis();
+        basis.reports.insert(state.pool.clone(), (self.core.clock.now(), state.clone()));
+        self.lower_on(&basis, state);
+    }
+
+    /// Lowers the published quotas of a pool by its last report to another service.
     pub fn lower(&self, state: &PoolState) {
+        self.lower_on(&self.basis(), state);
+    }
+
+    fn lower_on(&self, basis: &Basis, state: &PoolState) {
         let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
         let published = self.published.load();
         let lowered = published.pool(cluster, gpu_model).and_then(|pool| pool.lowered(state));
         if let Some(pool) = lowered {
-            self.publish(vec![pool]);
+            self.publish_on(basis, vec![pool]);
         }
     }
 
@@ -251,9 +273,29 @@ impl Quotas {
     }
 
     fn publish_on(&self, basis: &Basis, pools: Vec<PublishedPool>) {
-        let shown = |pool: PublishedPool| Arc::new(self.held_back(basis, &pool).unwrap_or(pool));
+        let shown = |pool: PublishedPool| {
+            let pool = basis.lowered(pool);
+            Arc::new(self.held_back(basis, &pool).unwrap_or(pool))
+        };
         let pools: Vec<_> = pools.into_iter().map(shown).collect();
         self.published.rcu(|published| published.with(pools.iter().cloned()));
         self.publications.send_modify(|count| *count += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::tests::{published, reported};
+
+    #[test]
+    fn a_renewal_that_began_before_a_report_is_published_as_the_report_leaves_it() {
+        let pool = published(&[(1, 60.0, 0.0)]);
+        let began_at = pool.answers[0].computed_at;
+        let quota_after = |after_s: i64| {
+            let reports = BTreeMap::from([(pool.id.clone(), (began_at.plus_s(after_s), reported(20, &[])))]);
+            Basis { reports, ..Basis::default() }.lowered(published(&[(1, 60.0, 0.0)])).answers[0].fresh.quota_gpus
+        };
+        assert_eq!([-1, 0, 2].map(quota_after), [60.0, 20.0, 20.0], "an earlier one was read");
     }
 }

@@ -8,7 +8,7 @@ use wire::FieldFault;
 /// The most fields that are named.
 const MOST_NAMED: usize = 100;
 
-/// What the document states of a whole number.
+/// Range of a whole number, as the document states it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Range {
     pub least: Option<i128>,

@@ -127,7 +127,7 @@ pub async fn put_state(
     let store = write.store(&renewals.core, StatusCode::OK, &detail);
     let taken = store.put_pool_state(&state, hp_jobs.as_deref(), now).await?;
     if taken {
-        renewals.quotas.lower(&state);
+        renewals.quotas.take_report(&state);
     }
     renewals.request_renewal(&state.pool.cluster, Haste::Report);
     Ok(Json(PoolStateReceipt { taken }))

@@ -112,6 +112,13 @@ fn no_program_minds_the_variables_of_another() {
 }
 
 #[test]
+fn a_name_that_would_turn_the_text_beside_it_is_refused_with_the_character() {
+    let ran = program_with("quota-service", &["config", "show"], &[(&variable("replica"), "a\u{202e}b")]);
+    let begins = ran.stderr.starts_with(&format!("error: {}: ", variable("replica")));
+    assert!(ran.code == 4 && begins && ran.stderr.contains("invisible character U+202E: remove it"), "{ran:?}");
+}
+
+#[test]
 fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place() {
     for (name, key, value, why) in [
         ("train", "guarantee_rate", "1.5", "a guarantee rate of 1.5 is not between 0.000001 and 0.999999"),
@@ -119,7 +126,6 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("train", "database", "mysql://x", "mysql is not a supported database"),
         ("datasets", "database", "headroom.db", "it has no scheme; write sqlite://PATH or postgres://USER@HOST/NAME"),
         ("quota-service", "advertise", "here:80", "write http://HOST:PORT"),
-        ("quota-service", "replica", "a\u{202e}b", "invisible character U+202E: remove it"),
         ("quota-service", "lease_s", "0", "0 is below 1, the least"),
         ("quota-service", "listen", "localhost", "not an address: write ADDRESS:PORT, such as 127.0.0.1:8080"),
         ("quota-service", "as_of", "yesterday", "write a time with its offset"),
