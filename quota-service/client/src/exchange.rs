@@ -186,8 +186,10 @@ impl Client {
                 Err(fault) if fault.is_transient() => fault,
                 answer => return answer,
             };
-            let pause = pauses.next(fault.retry_after());
-            if Instant::now() + pause > until {
+            let (pause, left) = (pauses.next(fault.retry_after()), until.saturating_duration_since(Instant::now()));
+            // The last try comes at the end of the patience, unless the service asks for more of it.
+            let pause = if fault.retry_after().is_none() { pause.min(left) } else { pause };
+            if pause > left || left.is_zero() {
                 return Err(fault);
             }
             if let Some(on_pause) = self.options.on_pause {

@@ -243,6 +243,14 @@ async fn a_pause_that_no_clock_holds_is_no_panic() {
 }
 
 #[tokio::test]
+async fn a_patient_client_asks_until_its_patience_ends() {
+    let began = std::time::Instant::now();
+    let fault = client("http://127.0.0.1:9", 2).pools().await.unwrap_err();
+    // After 0.7 to 1 s, and at the end, though the second pause would be longer.
+    assert!(fault.is_transient() && began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn an_id_of_dots_or_of_nothing_is_sent_by_no_call() {
     // Nothing listens there: a request would be a fault of another kind.
     let client = client("http://127.0.0.1:9", 0);

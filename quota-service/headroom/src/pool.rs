@@ -11,7 +11,11 @@ use wire::{PoolList, PoolSummary};
 /// # Errors
 /// The service does not answer, or has none of them.
 pub async fn allowed(client: &Client, config: &Config) -> Result<Vec<PoolSummary>, Failure> {
-    let PoolList { pools } = client.pools().await.map_err(|fault| failure::of(&fault))?;
+    among(client.pools().await.map_err(|fault| failure::of(&fault))?, config)
+}
+
+fn among(list: PoolList, config: &Config) -> Result<Vec<PoolSummary>, Failure> {
+    let PoolList { pools } = list;
     let is = |wanted: &str, name: &str| wanted.is_empty() || wanted == name;
     let known: Vec<String> = pools.iter().map(|pool| pool.id.clone()).collect();
     let found: Vec<PoolSummary> = pools
@@ -30,11 +34,25 @@ pub async fn allowed(client: &Client, config: &Config) -> Result<Vec<PoolSummary
 /// # Errors
 /// The service does not answer, has none of them, or several.
 pub async fn chosen(client: &Client, config: &Config) -> Result<Pool, Failure> {
-    if !config.cluster.is_empty() && !config.gpu_model.is_empty() {
-        return Ok(client.pool(&config.cluster, &config.gpu_model));
+    if let Some(named) = named(client, config) {
+        return Ok(named);
     }
-    let pools = allowed(client, config).await?;
-    match pools.as_slice() {
+    only(client, config, client.pools().await.map_err(|fault| failure::of(&fault))?)
+}
+
+/// The pool that the settings name whole.
+#[must_use]
+pub fn named(client: &Client, config: &Config) -> Option<Pool> {
+    let is_named = !config.cluster.is_empty() && !config.gpu_model.is_empty();
+    is_named.then(|| client.pool(&config.cluster, &config.gpu_model))
+}
+
+/// The only one of these pools that the settings allow.
+///
+/// # Errors
+/// There is none of them, or several.
+pub fn only(client: &Client, config: &Config, list: PoolList) -> Result<Pool, Failure> {
+    match among(list, config)?.as_slice() {
         [only] => Ok(client.pool(&only.cluster, &only.gpu_model)),
         several => {
             let names: Vec<&str> = several.iter().map(|pool| pool.id.as_str()).collect();

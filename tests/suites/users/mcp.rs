@@ -114,6 +114,27 @@ fn parameters_of_another_form_are_invalid_and_a_method_that_is_not_there_is_name
     assert!(server.wait().unwrap().success());
 }
 
+#[test]
+fn a_service_that_is_away_is_no_question_of_which_pool() {
+    let mut command = Command::new(program_path("headroom"));
+    command.args(["mcp", "--api", "http://127.0.0.1:1"]).env("HEADROOM_PATIENCE_S", "0");
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+    let mut lines = BufReader::new(output).lines();
+    let mut ask = |method: &str, params: Value| -> Value {
+        writeln!(input, "{}", json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })).unwrap();
+        serde_json::from_str(&lines.next().expect("an answer").unwrap()).unwrap()
+    };
+    let _ = ask("initialize", initialize());
+    for tool in ["quota", "reservations"] {
+        let answer = ask("tools/call", json!({ "name": tool, "arguments": {} }));
+        let error = &answer["result"]["structuredContent"]["error"];
+        assert_eq!((&error["code"], &error["retry"]), (&json!("unavailable"), &json!(true)), "{tool}: {answer}");
+    }
+    drop(input);
+    assert!(server.wait().unwrap().success());
+}
+
 /// Sends lines as they are, and returns as many answers.
 fn answers_to(lines: &[&[u8]]) -> Vec<Value> {
     let mut command = Command::new(program_path("headroom"));

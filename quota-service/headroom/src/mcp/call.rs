@@ -93,8 +93,12 @@ async fn chosen(server: &Server, of: arguments::OfPool) -> Result<Pool, Stop> {
         gpu_model: of.gpu_model.unwrap_or_else(|| settings.gpu_model.clone()),
         ..settings.clone()
     };
-    let chosen = pool::chosen(&server.client, &config).await;
-    chosen.map_err(|failure| Stop::Refused(answer::without_pool(&failure.message)))
+    if let Some(named) = pool::named(&server.client, &config) {
+        return Ok(named);
+    }
+    // A service that does not answer is none that has several pools.
+    let pools = server.client.pools().await?;
+    pool::only(&server.client, &config, pools).map_err(|failure| Stop::Refused(answer::without_pool(&failure.message)))
 }
 
 async fn when(server: &Server, pool: &Pool, asked: arguments::When) -> Result<CallToolResult, Stop> {

@@ -115,8 +115,8 @@ class AsyncHeadroom:
             try:
                 return _calls.read(call, await self._send(call))
             except Unavailable as fault:
-                pause_s = next(pauses) if fault.retry_after_s is None else fault.retry_after_s
-                if self._options.is_over(until, pause_s):
+                pause_s = self._options.pause_s(until, next(pauses), fault.retry_after_s)
+                if pause_s is None:
                     raise
                 await asyncio.sleep(pause_s)
 

@@ -57,6 +57,9 @@ class Options:
         return time.monotonic() + self.patience_s
 
     @staticmethod
-    def is_over(until: float, pause_s: float) -> bool:
-        """Whether a pause would end after it."""
-        return time.monotonic() + pause_s > until
+    def pause_s(until: float, pause_s: float, named_s: float | None) -> float | None:
+        """The pause before the next try: the one that the service names, or else up to the end of the patience; none beyond it."""
+        left_s = until - time.monotonic()
+        if named_s is not None:
+            return named_s if named_s <= left_s else None
+        return min(pause_s, left_s) if left_s > 0.0 else None
