@@ -28,6 +28,9 @@ const GOES_ON: &str = "it was admitted before this check was there, and goes on:
 /// Message to a Workload of HP.
 const OF_HP: &str = "it is high-priority: guaranteed hours are for spot, and nothing was asked of the quota";
 
+/// Message to a Workload whose pods hold nothing that is promised.
+const OF_NOTHING: &str = "it asks for no GPUs that are counted (gpu_resource, device_classes), and is guaranteed none";
+
 /// Answer to a Workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -209,6 +212,7 @@ pub fn retry_after_s(tries: u32) -> u64 {
 
 fn ready(workload: &WorkloadFacts) -> String {
     match workload.hours {
+        Ok(Some(_)) if workload.gpus() == 0 => OF_NOTHING.to_owned(),
         Ok(Some(hours)) => format!("{} guaranteed for {hours}", vocab::gpus(workload.gpus()).verb("is", "are")),
         _ if workload.is_hp => OF_HP.to_owned(),
         _ => "it asks for no hours, and runs at will".to_owned(),
@@ -254,7 +258,7 @@ fn replaces_running(workload: &WorkloadFacts, workloads: &[WorkloadFacts]) -> bo
     true
 }
 
-/// GPUs of running pods that are promised hours; a pod without is in no promise of the fleet.
+/// Thousandths of GPUs of running pods that are promised hours; a pod without is in no promise of the fleet.
 struct Running<'a> {
     view: &'a View,
     by_workload: BTreeMap<(&'a str, &'a str), u64>,
@@ -266,10 +270,10 @@ impl<'a> Running<'a> {
         let (mut by_workload, mut by_owner) = (BTreeMap::new(), BTreeMap::new());
         for pod in view.pods().values().filter(|pod| Self::counts(pod)) {
             if let Some(workload) = pod.workload.as_deref() {
-                *by_workload.entry((&*pod.namespace, workload)).or_default() += u64::from(pod.gpus);
+                *by_workload.entry((&*pod.namespace, workload)).or_default() += pod.amount().milli();
             }
             if let Some(owner) = pod.owner {
-                *by_owner.entry(owner).or_default() += u64::from(pod.gpus);
+                *by_owner.entry(owner).or_default() += pod.amount().milli();
             }
         }
         Self { view, by_workload, by_owner }
@@ -279,12 +283,12 @@ impl<'a> Running<'a> {
         pod.life == Life::Runs && pod.guarantee.is_some()
     }
 
-    /// Those of a Workload, or, of a slice, of its job.
+    /// Those of a Workload, or, of a slice, of its job: whole ones, since parts are asked for rounded up.
     fn gpus_of(&self, workload: &WorkloadFacts) -> u64 {
         let named = self.by_workload.get(&(&*workload.namespace, &*workload.name)).copied().unwrap_or(0);
         let owned = workload.owner.and_then(|owner| self.by_owner.get(&owner)).copied().unwrap_or(0);
         let own = workload.pods.iter().filter_map(|uid| self.view.pod(uid)).filter(|pod| Self::counts(pod));
-        named.max(owned).max(own.map(|pod| u64::from(pod.gpus)).sum())
+        named.max(owned).max(own.map(|pod| pod.amount().milli()).sum()) / MilliGpus::PER_GPU
     }
 }
 
@@ -325,8 +329,10 @@ fn other_model(view: &View) -> Option<GpuModel> {
 }
 
 fn verdict(workload: &WorkloadFacts, assumed: &Assumed, running: &Running<'_>, world: &World<'_>) -> Verdict {
+    let later = |why: String| Verdict::Later { why, pool: None };
     if workload.is_unseen(world.view) {
-        return Verdict::Later { why: "none of its pods is seen yet, which state its hours".to_owned(), pool: None };
+        let unseen = || "none of its pods is seen yet, which state its hours".to_owned();
+        return later(workload.uncounted.clone().unwrap_or_else(unseen));
     }
     let hours = match &workload.hours {
         Err(why) => return Verdict::Never { why: why.clone() },
@@ -336,9 +342,13 @@ fn verdict(workload: &WorkloadFacts, assumed: &Assumed, running: &Running<'_>, w
     if let Err(why) = &workload.sets {
         return Verdict::Never { why: why.clone() };
     }
+    // Its pods would be promised hours as soon as they are counted.
+    if let Some(why) = &workload.uncounted {
+        return later(why.clone());
+    }
     let by_model = match workload.gpus_by_model(world.flavors, other_model(world.view).as_ref()) {
         Ok(by_model) => by_model,
-        Err(why) => return Verdict::Later { why, pool: None },
+        Err(why) => return later(why),
     };
     // Pods of a slice before it keep their promises, and only those that are new get one.
     let by_model = if workload.replaces.is_some() { less(by_model, running.gpus_of(workload)) } else { by_model };

@@ -110,7 +110,9 @@ impl Guarantees {
         // 2. Decide. Every replica reports the state of pools, so every replica needs the waits of Workloads.
         let planned = {
             let (view, offers) = (self.shared.read(), self.offers.borrow().clone());
+            let mut planner = view.planner();
             for one in &mut workloads {
+                one.read_claims(&view, &mut planner, &self.flavors);
                 one.read_pods(&view);
             }
             plan(&workloads, &World { view: &view, offers: &offers, flavors: &self.flavors, tries: &self.tries, now })

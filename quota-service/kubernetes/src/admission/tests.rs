@@ -1,5 +1,6 @@
 //! Against an API server with Kueue's kinds.
 
+mod claimed;
 mod queued;
 mod slices;
 

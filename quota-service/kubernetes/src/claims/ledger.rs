@@ -3,6 +3,10 @@
 //! A claim that several pods share is counted with one of them, the first that got its node. The special claim that the scheduler
 //! makes for an extended resource is named by no pod, and so is not counted: the pod's request is.
 
+mod planned;
+
+pub use planned::{ClaimAsk, Planner};
+
 use super::devices::{DeviceName, Inventory};
 use super::requests::{Estimate, Request, estimate};
 use crate::cluster::dra::{AllocatedDevice, ClaimSpec, ClaimStatus};
@@ -288,11 +292,7 @@ impl Ledger {
     fn counted(&mut self, uid: Uid) -> Option<PodFacts> {
         let claimant = self.pods.get(&uid)?.clone();
         let mut sum = Sum { milli: u64::from(claimant.facts.gpus) * 1_000, model: claimant.facts.gpu_model.clone() };
-        let by_class = self
-            .inventory
-            .resources()
-            .filter_map(|(resource, class)| Some(Request::of_class(class, u64::from(*claimant.asked.get(&resource)?))));
-        for request in by_class.collect::<Vec<_>>() {
+        for request in self.by_class(&claimant.asked) {
             self.ask(&mut sum, &request);
         }
         for template in &claimant.templates {
@@ -324,14 +324,19 @@ impl Ledger {
         if let Some(known) = self.estimates.get(request) {
             return known.clone();
         }
-        let model_of = |node: &NodeId| {
-            let base = self.nodes.get(node)?;
-            let stated = if base.has_model { None } else { self.inventory.model_of(node) };
-            stated.or_else(|| base.facts.gpu_model.clone())
-        };
-        let made = estimate(&self.inventory, request, model_of);
+        let made = self.estimate_of(request);
         self.estimates.insert(request.clone(), made.clone());
         made
+    }
+
+    fn estimate_of(&self, request: &Request) -> Estimate {
+        estimate(&self.inventory, request, |node| self.model_on(node))
+    }
+
+    fn model_on(&self, node: &NodeId) -> Option<GpuModel> {
+        let base = self.nodes.get(node)?;
+        let stated = if base.has_model { None } else { self.inventory.model_of(node) };
+        stated.or_else(|| base.facts.gpu_model.clone())
     }
 
     /// GPUs of templates of claims, for pods that are not there yet, in thousandths, with their model.

@@ -11,7 +11,7 @@ mod selectors;
 mod tests;
 pub mod watch;
 
-pub use ledger::{Key, Ledger};
+pub use ledger::{ClaimAsk, Key, Ledger, Planner};
 
 /// Thousandths of a quantity; `None` of a text that is none.
 fn milli(text: &str) -> Option<u128> {

@@ -2,7 +2,7 @@
 
 use super::View;
 use super::facts::{FactFault, Life, NodeFacts, PodFacts, Uid};
-use crate::claims::Key;
+use crate::claims::{Key, Planner};
 use crate::cluster::dra::{ClaimSpec, ClaimStatus, ClassSpec, SliceSpec, TaintRuleSpec};
 use crate::cluster::slim::{Node, Pod};
 use crate::gangs::named_gangs;
@@ -214,6 +214,12 @@ impl View {
     #[must_use]
     pub fn missing_claims(&self, uid: Uid) -> Vec<String> {
         self.claims.missing_of(uid)
+    }
+
+    /// Counts the claims of pods that are not there yet.
+    #[must_use]
+    pub const fn planner(&self) -> Planner<'_> {
+        Planner::new(&self.claims)
     }
 
     /// Devices of GPU classes that belong to no node, and so to no pool.

@@ -1,9 +1,11 @@
 //! Facts of Kueue's Workloads that concern Headroom. Read once, when they arrive.
 
+mod asks;
 mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use asks::SetAsk;
 pub use store::{Store, watch_into};
 
 use crate::cluster::slim::{Condition, Pod, unix_s};
@@ -12,7 +14,7 @@ use crate::names;
 use crate::view::View;
 use crate::view::facts::{OwnHours, PodFacts, Reading, Uid, controller, gpus_of_pod, selected_model};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use vocab::{GpuModel, HorizonHours, UnixSeconds};
 
 /// State of an admission check.
@@ -84,16 +86,25 @@ pub struct WorkloadFacts {
     pub resource_version: String,
     /// Time of creation.
     pub created: UnixSeconds,
-    /// Those that ask for GPUs. An error says of which the amount makes no sense.
+    /// Those that ask for GPUs: by the counted resource, and by claims once these are read. An error says of which the amount makes no
+    /// sense.
     pub sets: Result<Vec<SetFacts>, String>,
     /// All sets of pods, those without GPUs included, in their order.
     pub set_names: Vec<String>,
+    /// What they ask for, likewise.
+    asks: Vec<SetAsk>,
+    /// Why GPUs by claims are not known, where they are not.
+    pub uncounted: Option<String>,
     /// Whether all pods with GPUs are of a spot class.
     pub is_spot: bool,
     /// Whether it has pods with GPUs, and none of a spot class: they are not evicted, and hours mean nothing to them.
     pub is_hp: bool,
     /// Hours that it asks to be guaranteed; none at will, and none for HP. An error says what makes no sense.
     pub hours: Result<Option<HorizonHours>, String>,
+    /// Hours that it or its templates state, or the default, whatever its class.
+    written_hours: Result<Option<HorizonHours>, String>,
+    /// Whether it or its templates state hours.
+    has_written_hours: bool,
     /// Whether it or its templates state hours, or its class has none, as those at will and of HP.
     pub states_hours: bool,
     /// The object whose controller it was made for.
@@ -132,9 +143,7 @@ impl WorkloadFacts {
         let is = |kind: &str| condition(&status.conditions, kind).is_some();
         let metas: Vec<&ObjectMeta> =
             std::iter::once(meta).chain(spec.pod_sets.iter().map(|set| &set.template.metadata)).collect();
-        let is_at_will = are_all_of(&reading.at_will_classes, &spec.pod_sets, reading);
-        let is_hp = are_none_of(&reading.spot_classes, &spec.pod_sets, reading);
-        Self {
+        let mut facts = Self {
             namespace: own(meta.namespace.as_ref()),
             name: own(meta.name.as_ref()),
             uid: own(meta.uid.as_ref()),
@@ -142,11 +151,14 @@ impl WorkloadFacts {
             created: UnixSeconds::new(meta.creation_timestamp.as_ref().map_or(0, unix_s)),
             sets: sets(workload, reading),
             set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
-            is_spot: are_all_of(&reading.spot_classes, &spec.pod_sets, reading),
-            is_hp,
-            // A class at will is promised nothing, even where hours are written, and HP needs no promise.
-            hours: if is_at_will || is_hp { Ok(None) } else { hours(&metas, reading) },
-            states_hours: is_at_will || is_hp || hours_texts(&metas).next().is_some(),
+            asks: asks::asks(workload, reading),
+            uncounted: None,
+            is_spot: false,
+            is_hp: false,
+            hours: Ok(None),
+            written_hours: hours(&metas, reading),
+            has_written_hours: hours_texts(&metas).next().is_some(),
+            states_hours: false,
             owner: controller(meta),
             replaces: meta.annotations.as_ref().and_then(|all| all.get(names::REPLACES)).cloned(),
             pods: pods(meta),
@@ -162,7 +174,9 @@ impl WorkloadFacts {
             is_finished: is("Finished"),
             admitted: condition(&status.conditions, "Admitted").map(since),
             check: status.admission_checks.iter().find(|one| one.name == check).and_then(check_facts),
-        }
+        };
+        facts.judge(reading);
+        facts
     }
 
     /// Reads the hours of the pods that it was made of, where it states none: Kueue copies no annotations of pods to Workloads. Of
@@ -185,7 +199,8 @@ impl WorkloadFacts {
     /// Whether its hours are not known yet, since none of the pods that it was made of has been seen.
     #[must_use]
     pub fn is_unseen(&self, view: &View) -> bool {
-        let is_made_of_pods = !self.states_hours && !self.pods.is_empty() && self.gpus() > 0;
+        let asks_for_gpus = self.gpus() > 0 || self.uncounted.is_some();
+        let is_made_of_pods = !self.states_hours && !self.pods.is_empty() && asks_for_gpus;
         is_made_of_pods && self.pods.iter().all(|uid| view.pod(uid).is_none())
     }
 
@@ -303,22 +318,4 @@ fn sets(workload: &Workload, reading: &Reading) -> Result<Vec<SetFacts>, String>
         }
     }
     Ok(sets)
-}
-
-/// Whether all pods with GPUs are of one of these priority classes.
-fn are_all_of(named: &BTreeSet<String>, sets: &[PodSet], reading: &Reading) -> bool {
-    let classes = classes(sets, reading);
-    !classes.is_empty() && classes.iter().all(|class| class.is_some_and(|class| named.contains(class)))
-}
-
-/// Whether there are pods with GPUs, and none of them is of one of these priority classes.
-fn are_none_of(named: &BTreeSet<String>, sets: &[PodSet], reading: &Reading) -> bool {
-    let classes = classes(sets, reading);
-    !classes.is_empty() && !classes.iter().any(|class| class.is_some_and(|class| named.contains(class)))
-}
-
-/// Priority classes of pods with GPUs.
-fn classes<'a>(sets: &'a [PodSet], reading: &Reading) -> BTreeSet<Option<&'a String>> {
-    let asks = |set: &&PodSet| gpus_of_pod(&pod_of(set), &set.name, &reading.gpu_resource).is_ok_and(|gpus| gpus > 0);
-    sets.iter().filter(asks).map(|set| set.template.spec.priority_class_name.as_ref()).collect()
 }
