@@ -1,6 +1,7 @@
 //! Against an API server with Kueue's kinds.
 
 mod claimed;
+mod classes;
 mod queued;
 mod slices;
 

@@ -356,6 +356,9 @@ pub struct PriorityClass {
     /// Priority of the class.
     #[serde(default)]
     pub value: i32,
+    /// Whether pods that name no class are of this one.
+    #[serde(default, rename = "globalDefault", deserialize_with = "or_default")]
+    pub is_default: bool,
 }
 resource!(
     PriorityClass,

@@ -147,10 +147,12 @@ impl WatchHandler<Node> for Nodes {
     }
 }
 
-/// Whether the priority classes that the settings name are there.
+/// Whether the priority classes that the settings name are there, and which one is the default of the cluster.
 #[derive(Default)]
 struct Classes {
     there: BTreeSet<String>,
+    /// Of several the lowest holds, as in Kubernetes.
+    defaults: BTreeSet<(i32, String)>,
     is_whole: bool,
 }
 
@@ -159,7 +161,14 @@ impl Classes {
         if !self.is_whole {
             return;
         }
-        let named = shared.read().reading().spot_classes.clone();
+        let default = self.defaults.first().map(|(_, name)| name.clone());
+        let (named, known) = {
+            let view = shared.read();
+            (view.reading().spot_classes.clone(), view.default_class().map(str::to_owned))
+        };
+        if known != default {
+            shared.write().set_default_class(default);
+        }
         for class in named {
             let of = format!("priorityclasses/{class}");
             if self.there.contains(&class) {
@@ -182,16 +191,24 @@ impl WatchHandler<PriorityClass> for Classes {
 
     fn begin(&mut self) {
         self.there.clear();
+        self.defaults.clear();
         self.is_whole = false;
     }
 
     fn applied(&mut self, class: &PriorityClass, shared: &Shared) {
-        self.there.insert(name_of(&class.metadata));
+        let name = name_of(&class.metadata);
+        self.defaults.retain(|(_, known)| *known != name);
+        if class.is_default {
+            self.defaults.insert((class.value, name.clone()));
+        }
+        self.there.insert(name);
         self.look(shared);
     }
 
     fn deleted(&mut self, class: &PriorityClass, shared: &Shared) {
-        self.there.remove(&name_of(&class.metadata));
+        let name = name_of(&class.metadata);
+        self.defaults.retain(|(_, known)| *known != name);
+        self.there.remove(&name);
         self.look(shared);
     }
 

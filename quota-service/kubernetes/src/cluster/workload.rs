@@ -38,6 +38,39 @@ pub struct WorkloadSpec {
     /// Sets of pods.
     #[serde(deserialize_with = "or_default")]
     pub pod_sets: Vec<PodSet>,
+    /// Class of its priority.
+    #[serde(deserialize_with = "or_default")]
+    pub priority_class_ref: ClassRef,
+    /// The same in older versions: its name.
+    #[serde(deserialize_with = "or_default")]
+    pub priority_class_name: String,
+    /// And its kind.
+    #[serde(deserialize_with = "or_default")]
+    pub priority_class_source: String,
+}
+
+impl WorkloadSpec {
+    /// The class of pods that gave it its priority; none where it has that of a WorkloadPriorityClass, or no class.
+    #[must_use]
+    pub fn pod_class(&self) -> Option<&str> {
+        let of = &self.priority_class_ref;
+        let is_named = of.kind == "PriorityClass" && of.group == "scheduling.k8s.io";
+        let by_source = self.priority_class_source == "scheduling.k8s.io/priorityclass";
+        let name = if is_named { Some(&of.name) } else { Some(&self.priority_class_name).filter(|_| by_source) };
+        name.filter(|name| !name.is_empty()).map(String::as_str)
+    }
+}
+
+/// Class that gives a Workload its priority.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ClassRef {
+    /// Group.
+    pub group: String,
+    /// `PriorityClass` or `WorkloadPriorityClass`.
+    pub kind: String,
+    /// Name.
+    pub name: String,
 }
 
 /// Pods that are alike.

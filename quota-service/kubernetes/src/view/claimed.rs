@@ -216,6 +216,17 @@ impl View {
         self.claims.missing_of(uid)
     }
 
+    /// The priority class that the cluster gives pods that name none, as far as it is known.
+    #[must_use]
+    pub fn default_class(&self) -> Option<&str> {
+        self.default_class.as_deref()
+    }
+
+    /// The default class of the cluster is this one now.
+    pub fn set_default_class(&mut self, class: Option<String>) {
+        self.default_class = class;
+    }
+
     /// Counts the claims of pods that are not there yet.
     #[must_use]
     pub const fn planner(&self) -> Planner<'_> {

@@ -54,6 +54,8 @@ pub struct View {
     /// GPUs that pods ask for by claims, and devices.
     claims: Ledger,
     ganged: Ganged,
+    /// The priority class of pods that name none, where one is the default.
+    default_class: Option<String>,
     /// Promised pods that had ended when they were first seen, until the view begins; `None` from then on.
     ended_before: Option<BTreeMap<Uid, PodFacts>>,
 }
@@ -76,6 +78,7 @@ impl View {
             sold: BTreeMap::new(),
             without_model: BTreeSet::new(),
             outcomes: Vec::new(),
+            default_class: None,
             ended_before: Some(BTreeMap::new()),
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn asks(workload: &Workload, reading: &Reading) -> Vec<SetAsk> {
             count: assignment.and_then(|one| one.count).unwrap_or(set.count),
             has_gpus: gpus_of_pod(&pod, &set.name, &reading.gpu_resource).is_ok_and(|gpus| gpus > 0),
             claims: ClaimAsk::of(&pod, &reading.gpu_resource),
-            class: set.template.spec.priority_class_name.clone(),
+            class: set.template.spec.priority_class_name.clone().filter(|class| !class.is_empty()),
             flavors: assignment.into_iter().flat_map(|one| one.flavors.values().cloned()).collect(),
             gpu_model: selected_model(&pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),
             says_hours: annotation_or_label(&set.template.metadata, names::GUARANTEE_HOURS).is_some(),
@@ -91,16 +91,18 @@ impl WorkloadFacts {
                 "its GPUs by claims are not known, since namespace {namespace} has no {names}: make it, or name another in the pod template"
             )
         });
-        self.judge(view.reading());
+        self.judge(view.reading(), view.default_class());
     }
 
     /// Reads the classes of its pods with GPUs, and with them whether its hours count: a class at will is promised nothing, even where
-    /// hours are written, and HP needs no promise.
-    pub(super) fn judge(&mut self, reading: &Reading) {
-        let classes: BTreeSet<Option<&String>> =
-            self.asks.iter().filter(|ask| ask.has_gpus).map(|ask| ask.class.as_ref()).collect();
-        let is_of =
-            |named: &BTreeSet<String>, class: &Option<&String>| class.is_some_and(|class| named.contains(class));
+    /// hours are written, and HP needs no promise. Pods that name no class get the default of the cluster, which Kueue has written down
+    /// where none of them names one.
+    pub(super) fn judge(&mut self, reading: &Reading, default: Option<&str>) {
+        let names_one = self.asks.iter().any(|ask| ask.class.is_some());
+        let default = self.class.as_deref().filter(|_| !names_one).or(default);
+        let with_gpus = self.asks.iter().filter(|ask| ask.has_gpus);
+        let classes: BTreeSet<Option<&str>> = with_gpus.map(|ask| ask.class.as_deref().or(default)).collect();
+        let is_of = |named: &BTreeSet<String>, class: &Option<&str>| class.is_some_and(|class| named.contains(class));
         let are_all_of = |named| !classes.is_empty() && classes.iter().all(|class| is_of(named, class));
         let is_at_will = are_all_of(&reading.at_will_classes);
         let is_hp = !classes.is_empty() && !classes.iter().any(|class| is_of(&reading.spot_classes, class));

@@ -93,6 +93,8 @@ pub struct WorkloadFacts {
     pub set_names: Vec<String>,
     /// What they ask for, likewise.
     asks: Vec<SetAsk>,
+    /// The priority class that Kueue read from its pods, or the default of the cluster where they name none.
+    class: Option<String>,
     /// Why GPUs by claims are not known, where they are not.
     pub uncounted: Option<String>,
     /// Whether all pods with GPUs are of a spot class.
@@ -152,6 +154,7 @@ impl WorkloadFacts {
             sets: sets(workload, reading),
             set_names: spec.pod_sets.iter().map(|set| set.name.clone()).collect(),
             asks: asks::asks(workload, reading),
+            class: spec.pod_class().map(str::to_owned),
             uncounted: None,
             is_spot: false,
             is_hp: false,
@@ -175,7 +178,7 @@ impl WorkloadFacts {
             admitted: condition(&status.conditions, "Admitted").map(since),
             check: status.admission_checks.iter().find(|one| one.name == check).and_then(check_facts),
         };
-        facts.judge(reading);
+        facts.judge(reading, None);
         facts
     }
 

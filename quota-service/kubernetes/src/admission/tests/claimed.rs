@@ -9,7 +9,7 @@ use placement::Policy;
 use vocab::ClusterName;
 
 /// A node of 8 GPUs, a template and a claim of 2 GPUs each, and a template of a network card.
-fn view() -> View {
+pub fn view() -> View {
     let config = Config { device_classes: "gpu.example.com".parse().unwrap(), ..config() };
     let mut view = View::new(ClusterName::parse("earth").unwrap(), Reading::of(&config), Policy::GFS);
     let node = json!({
@@ -24,7 +24,8 @@ fn view() -> View {
     };
     view.see_claims(ClaimChange::Template(key("two"), Some(spec("gpu.example.com")))).unwrap();
     view.see_claims(ClaimChange::Template(key("nic"), Some(spec("nic.example.com")))).unwrap();
-    view.see_claims(ClaimChange::Claim(key("common"), Some((spec("gpu.example.com"), ClaimStatus::default())))).unwrap();
+    view.see_claims(ClaimChange::Claim(key("common"), Some((spec("gpu.example.com"), ClaimStatus::default()))))
+        .unwrap();
     view.settle_claims(true, at(0));
     view
 }
@@ -44,7 +45,7 @@ fn by_template(name: &str) -> Value {
     json!([{ "name": "gpu", "resourceClaimTemplateName": name }])
 }
 
-fn answer(workload: &Value, view: &View) -> (&'static str, String) {
+pub fn answer(workload: &Value, view: &View) -> (&'static str, String) {
     let flavors = "a100-spot=A100".parse::<Flavors>().unwrap().0;
     let read = serde_json::from_value(workload.clone()).unwrap();
     let mut facts = WorkloadFacts::read(&read, view.reading(), "headroom-guarantee");

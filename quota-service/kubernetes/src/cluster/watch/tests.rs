@@ -94,3 +94,23 @@ async fn readiness_says_what_has_not_been_watched_and_for_how_long() {
     handle::<Pod, _>(Event::Resumed, &mut pods, &shared, &standing);
     assert_eq!(ready().await.0, 200);
 }
+
+#[test]
+fn the_lowest_class_that_is_a_default_is_that_of_pods_that_name_none() {
+    let (shared, standing, mut classes) = (shared(), Standing::new(), Classes::default());
+    let class = |name: &str, value: i32, is_default: bool| -> PriorityClass {
+        let meta = serde_json::json!({ "name": name });
+        let class = serde_json::json!({ "metadata": meta, "value": value, "globalDefault": is_default });
+        serde_json::from_value(class).unwrap()
+    };
+    let mut after = |event: Event<PriorityClass>| {
+        handle(event, &mut classes, &shared, &standing);
+        shared.read().default_class().map(str::to_owned)
+    };
+    after(Event::Init);
+    assert_eq!(after(Event::InitApply(class("high", 10, true))), None, "half of a list");
+    after(Event::InitApply(class("spot", -10, true)));
+    assert_eq!(after(Event::InitDone).as_deref(), Some("spot"));
+    assert_eq!(after(Event::Apply(class("spot", -10, false))).as_deref(), Some("high"));
+    assert_eq!(after(Event::Delete(class("high", 10, true))), None);
+}
