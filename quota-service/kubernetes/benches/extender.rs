@@ -92,6 +92,7 @@ fn pod(node: u32, place: u32, on: &NodeId) -> PodFacts {
         saved: None,
         is_going: false,
         disruption: None,
+        is_emptied: false,
         is_announced: false,
         ready_for: None,
         is_at_will: false,

@@ -109,6 +109,8 @@ pub struct PodFacts {
     pub is_going: bool,
     /// Why it is disrupted, where it is: the reason of its condition `DisruptionTarget`, or of Kueue's `TerminationTarget`.
     pub disruption: Option<String>,
+    /// Whether an operator emptied its node when its eviction by a taint was seen, or since: the taint may go before the pod does.
+    pub is_emptied: bool,
     /// Whether its eviction was announced by us.
     pub is_announced: bool,
     /// The announced eviction for which it has saved its work, as it says.
@@ -206,6 +208,7 @@ impl PodFacts {
             saved: time(pod, &name, names::CHECKPOINTED_AT, &mut faults),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             disruption: disruption(pod),
+            is_emptied: false,
             is_announced: annotation_or_label(pod, names::EVICT_AT).is_some(),
             ready_for: time(pod, &name, names::EVICT_READY, &mut faults),
             workload: annotation_or_label(pod, names::WORKLOAD).map(str::to_owned),

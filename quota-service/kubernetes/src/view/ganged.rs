@@ -74,8 +74,7 @@ impl View {
 
     /// Whether a pod was evicted by a taint that an operator set on its node.
     fn is_emptied(&self, known: &PodFacts, last: &PodFacts) -> bool {
-        let node = known.node.as_ref().and_then(|node| self.nodes.get(node));
-        last.disruption.as_deref() == Some(BY_TAINT) && node.is_some_and(|node| node.is_emptied)
+        last.disruption.as_deref() == Some(BY_TAINT) && (known.is_emptied || self.is_on_emptied(known))
     }
 
     /// A pod of a gang has gone.

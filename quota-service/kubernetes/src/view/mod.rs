@@ -146,6 +146,7 @@ impl View {
         if self.nodes.get(&node) == Some(&facts) {
             return;
         }
+        self.note_emptied_on(&facts);
         let before = self.nodes.get(&node);
         let is_alike = before.is_some_and(|before| before.gpus == facts.gpus && before.gpu_model == facts.gpu_model);
         if is_alike && before.is_some_and(|before| before.topology == facts.topology) {
@@ -196,8 +197,9 @@ impl View {
     }
 
     /// A pod that asks for GPUs is there, or has changed. Answers whether it got its node with that.
-    pub fn set_pod(&mut self, facts: PodFacts, now: UnixSeconds) -> bool {
+    pub fn set_pod(&mut self, mut facts: PodFacts, now: UnixSeconds) -> bool {
         let uid = facts.uid;
+        self.note_emptied(&mut facts);
         let before = self.pods.get(&uid);
         if before == Some(&facts) {
             return false;

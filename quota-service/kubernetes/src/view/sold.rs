@@ -1,6 +1,7 @@
 //! Promises of pods that run: the pool that sold each, and its end.
 
-use super::facts::{Life, PodFacts, Uid};
+use super::facts::{Life, NodeFacts, PodFacts, Uid};
+use super::outcomes::BY_TAINT;
 use super::{View, outcomes, pool};
 use placement::fleet::Guarantee;
 use vocab::{GpuModel, TaskClass, UnixSeconds};
@@ -12,6 +13,32 @@ impl View {
         let is_known = pod.node.as_ref().is_some_and(|node| self.nodes.contains_key(node));
         if pod.class == TaskClass::Spot && pod.life == Life::Runs && lasts && is_known {
             self.sold.entry(pod.uid).or_insert_with(|| model.clone());
+        }
+    }
+
+    /// Whether an operator empties the node of a pod now.
+    pub(super) fn is_on_emptied(&self, pod: &PodFacts) -> bool {
+        pod.node.as_ref().and_then(|node| self.nodes.get(node)).is_some_and(|node| node.is_emptied)
+    }
+
+    /// Remembers of a pod that is evicted by a taint that an operator empties its node.
+    pub(super) fn note_emptied(&self, pod: &mut PodFacts) {
+        if pod.disruption.as_deref() == Some(BY_TAINT) {
+            let was_emptied = self.pods.get(&pod.uid).is_some_and(|known| known.is_emptied);
+            pod.is_emptied = was_emptied || self.is_on_emptied(pod);
+        }
+    }
+
+    /// The same where the node is seen after the pods: both are watched beside each other.
+    pub(super) fn note_emptied_on(&mut self, node: &NodeFacts) {
+        if !node.is_emptied {
+            return;
+        }
+        let here: Vec<Uid> = self.pools.values().flat_map(|pool| pool.on(&node.node)).collect();
+        for uid in here {
+            if let Some(pod) = self.pods.get_mut(&uid).filter(|pod| pod.disruption.as_deref() == Some(BY_TAINT)) {
+                pod.is_emptied = true;
+            }
         }
     }
 
@@ -89,7 +116,7 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::{NodeFacts, Reading};
+    use super::super::facts::Reading;
     use super::super::tests::fixture;
     use super::*;
     use crate::config::Config;
@@ -239,5 +266,32 @@ mod tests {
         assert_eq!(ends_with(true, &[ours, unreachable]), lost, "not known is which one evicted");
         assert_eq!(ends_with(false, &[ours]), lost, "it does not answer");
         assert_eq!(ends_with(true, &[("maintenance", "NoSchedule")]), lost, "that one evicts nobody");
+    }
+
+    #[test]
+    fn an_eviction_by_a_taint_that_is_taken_back_before_the_pod_ends_is_a_drain() {
+        let evicted =
+            || PodFacts { disruption: Some("DeletionByTaintManager".to_owned()), is_going: true, ..promised() };
+        let tainted = |is_emptied| NodeFacts { is_emptied, ..node("n1", Some("A100"), 8) };
+        let last = |seen: &mut View| {
+            seen.set_node(tainted(false), at(20));
+            seen.set_pod(PodFacts { priority: 1, ..evicted() }, at(25));
+            seen.remove_pod(Uid(1), Some(&evicted()), at(30));
+            ends(seen)
+        };
+        let drained = [(OutcomeKind::Drain, 30, "A100".to_owned())];
+        let mut node_first = view();
+        node_first.set_node(tainted(true), at(10));
+        node_first.set_pod(evicted(), at(11));
+        assert_eq!(last(&mut node_first), drained);
+        let mut pod_first = view();
+        pod_first.set_pod(evicted(), at(10));
+        pod_first.set_node(tainted(true), at(11));
+        assert_eq!(last(&mut pod_first), drained);
+        let mut later = view();
+        later.set_node(tainted(true), at(10));
+        later.set_node(tainted(false), at(11));
+        later.set_pod(evicted(), at(12));
+        assert_eq!(last(&mut later)[0].0, OutcomeKind::NodeFailure, "another taint evicts it");
     }
 }

@@ -27,6 +27,7 @@ pub fn pod(uid: Uid, gpus: u32, class: TaskClass, on: Option<&str>) -> PodFacts 
         saved: None,
         is_going: false,
         disruption: None,
+        is_emptied: false,
         is_announced: false,
         ready_for: None,
         is_at_will: false,
