@@ -196,7 +196,7 @@ impl PodFacts {
             is_at_will,
             guarantee,
             hours_fault,
-            own_hours: OwnHours::of(pod, guarantee),
+            own_hours: OwnHours::of(pod),
             organization: organization(pod, &name, reading, &mut faults).map_err(named)?,
             priority: pod.spec.priority.unwrap_or(0),
             gpu_model: selected_model(pod, &reading.gpu_model_label).and_then(|model| GpuModel::parse(model).ok()),

@@ -183,7 +183,8 @@ impl WorkloadFacts {
     }
 
     /// Reads the hours of the pods that it was made of, where it states none: Kueue copies no annotations of pods to Workloads. Of
-    /// different hours the most count, and one pod whose hours make no sense makes all of them an error, which names it.
+    /// different hours the most count, those of pods of other classes than spot included, as in the templates of one Workload. One pod whose
+    /// hours make no sense makes all of them an error, which names it.
     pub fn read_pods(&mut self, view: &View) {
         if self.states_hours {
             return;
@@ -191,7 +192,7 @@ impl WorkloadFacts {
         let pods: Vec<&PodFacts> = self.pods.iter().filter_map(|uid| view.pod(uid)).collect();
         if let Some(fault) = pods.iter().find_map(|pod| pod.hours_fault.as_deref()) {
             self.hours = Err(fault.to_owned());
-        } else if let Some(hours) = pods.iter().map(|pod| pod.guarantee).max() {
+        } else if let Some(hours) = pods.iter().map(|pod| pod.guarantee.max(pod.own_hours.hours())).max() {
             self.hours = Ok(hours);
             let count: u64 = self.sets.iter().flatten().map(|set| u64::from(set.count)).sum();
             let says_hours = !(pods.len() as u64 >= count && may_be_written(hours, &pods));
@@ -248,8 +249,8 @@ impl WorkloadFacts {
 fn may_be_written(hours: Option<HorizonHours>, pods: &[&PodFacts]) -> bool {
     let agrees = |pod: &&PodFacts| match pod.own_hours {
         OwnHours::Silent => !pod.is_at_will,
-        OwnHours::Digits => pod.guarantee == hours,
-        OwnHours::Other => false,
+        OwnHours::Digits(own) => Some(own) == hours,
+        OwnHours::Words(_) | OwnHours::Other => false,
     };
     pods.iter().any(|pod| pod.guarantee != hours) && pods.iter().all(agrees)
 }

@@ -175,3 +175,32 @@ async fn pods_of_a_group_that_state_no_hours_get_those_of_the_others_where_kueue
     }
     assert!(written_on(&[None, None], 2).await.is_null(), "at will");
 }
+
+#[tokio::test]
+async fn a_spot_pod_of_a_group_that_states_no_hours_gets_those_of_a_high_priority_one() {
+    let mut bench = bench(true).await;
+    let mut leader = queued_pod("leader", "1");
+    leader["spec"]["priorityClassName"] = "high".into();
+    let mut worker = queued_pod("worker", "");
+    worker["metadata"].as_object_mut().unwrap().remove("annotations");
+    bench.fake.put(leader);
+    bench.fake.put(worker);
+    see(&bench.fake, &bench.guarantees.shared, at(0));
+    let mut group = queued("w-group", &["leader", "worker"]);
+    let mut sets = ["high", "spot"].map(|class| {
+        let mut set = group["spec"]["podSets"][0].clone();
+        (set["name"], set["count"]) = (class.into(), 1.into());
+        set["template"]["spec"]["priorityClassName"] = class.into();
+        set
+    });
+    let assigned = sets
+        .each_mut()
+        .map(|set| json!({ "name": set["name"], "flavors": { "nvidia.com/gpu": "a100-spot" }, "count": 1 }));
+    group["spec"]["podSets"] = sets.into_iter().collect();
+    group["status"]["admission"]["podSetAssignments"] = assigned.into_iter().collect();
+    bench.fake.put(group);
+    bench.look(0).await;
+    let check = bench.check("w-group", 0);
+    assert_eq!(check["message"], "4 GPUs are guaranteed for 1h", "{check}");
+    assert_eq!(check["podSetUpdates"][1]["annotations"]["headroom.dev/guarantee-hours"], "1", "{check}");
+}

@@ -5,24 +5,35 @@ use crate::cluster::slim::Pod;
 use crate::names;
 use vocab::HorizonHours;
 
-/// Hours as a pod itself states them.
+/// Hours as a pod itself states them, whatever its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnHours {
     /// Nothing.
     Silent,
-    /// Its guarantee, in digits: Kueue may write them once more.
-    Digits,
-    /// Others, or in other words.
+    /// In digits: Kueue may write them once more.
+    Digits(HorizonHours),
+    /// In other words.
+    Words(HorizonHours),
+    /// 0, or text that makes no sense.
     Other,
 }
 
 impl OwnHours {
-    /// Of a pod with this guarantee.
-    pub(super) fn of(pod: &Pod, guarantee: Option<HorizonHours>) -> Self {
-        match (annotation_or_label(pod, names::GUARANTEE_HOURS), guarantee) {
-            (None, _) => Self::Silent,
-            (Some(text), Some(hours)) if text == hours.get().to_string() => Self::Digits,
-            (Some(_), _) => Self::Other,
+    pub(super) fn of(pod: &Pod) -> Self {
+        let Some(text) = annotation_or_label(pod, names::GUARANTEE_HOURS) else { return Self::Silent };
+        match HorizonHours::parse(text) {
+            Ok(hours) if text == hours.get().to_string() => Self::Digits(hours),
+            Ok(hours) => Self::Words(hours),
+            Err(_) => Self::Other,
+        }
+    }
+
+    /// Those that make sense.
+    #[must_use]
+    pub const fn hours(self) -> Option<HorizonHours> {
+        match self {
+            Self::Digits(hours) | Self::Words(hours) => Some(hours),
+            Self::Silent | Self::Other => None,
         }
     }
 }
