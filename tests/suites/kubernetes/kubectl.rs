@@ -109,14 +109,20 @@ async fn a_pod_whose_claims_do_not_exist_yet_is_not_taken_for_one_without_gpus()
         { "name": "gpu", "resourceClaimName": "one" }, { "name": "more", "resourceClaimTemplateName": "two" },
     ]);
     claims["status"] = json!({ "phase": "Pending" });
+    let node = claims["spec"].as_object_mut().unwrap().remove("nodeName").unwrap();
     let namespace = claims["metadata"]["namespace"].as_str().unwrap().to_owned();
-    site.cluster.put(claims);
+    site.cluster.put(claims.clone());
     let asks =
         ["why", "claims", "--namespace", &namespace, "--kubeconfig", &site.path("kubeconfig"), "--cluster", CLUSTER];
     let classes = [("HEADROOM_DEVICE_CLASSES", "gpu.example.com"), ("HEADROOM_HEADROOM_URL", "http://127.0.0.1:1")];
     let unknown = program_with("kubectl-headroom", &asks, &classes);
     let names = "GPUs by claims are not known, since ResourceClaimTemplate two and ResourceClaim one do not exist yet";
     assert_eq!((unknown.code, unknown.stderr.contains(names)), (1, true), "{}", unknown.stderr);
+    // It has had its claims before it got its node.
+    claims["spec"]["nodeName"] = node;
+    site.cluster.put(claims);
+    let unknown = program_with("kubectl-headroom", &asks, &classes);
+    assert!(unknown.stderr.contains("ResourceClaim one no longer exist"), "{}", unknown.stderr);
 }
 
 #[test]

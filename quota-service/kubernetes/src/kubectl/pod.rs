@@ -78,7 +78,7 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     }
     let seen = view.see_pod(&pod, now).map_err(|fault| PluginError::Unknown(fault.to_string()))?;
     view.settle_claims(true, now);
-    uncounted = uncounted.or_else(|| missing(&view.missing_claims(seen.as_ref()?.uid)));
+    uncounted = uncounted.or_else(|| missing(&view.missing_claims(seen.as_ref()?.uid), pod.spec.node_name.is_some()));
     let counted = seen.and_then(|seen| view.pod(&seen.uid).cloned().or(seen.facts));
     let facts = counted.ok_or_else(|| {
         let by_claims = !pod.spec.resource_claims.is_empty();
@@ -100,11 +100,16 @@ async fn asked(plugin: &Plugin, client: &Client, name: &str) -> Result<Asked, Pl
     Ok(Asked { object, facts, model, pool, may_replace: may_replace(&pod), uncounted, now })
 }
 
-/// Why GPUs are not known, where claims or templates that a pod names do not exist.
-fn missing(claims: &[String]) -> Option<String> {
-    let verb = if claims.len() == 1 { "does" } else { "do" };
-    (!claims.is_empty())
-        .then(|| format!("GPUs by claims are not known, since {} {verb} not exist yet", claims.join(" and ")))
+/// Why GPUs are not known, where claims or templates that a pod names do not exist. Those of a pod that has its node did.
+fn missing(claims: &[String], has_node: bool) -> Option<String> {
+    let (is_one, names) = (claims.len() == 1, claims.join(" and "));
+    let verb = match (has_node, is_one) {
+        (false, true) => "does not exist yet",
+        (false, false) => "do not exist yet",
+        (true, true) => "no longer exists",
+        (true, false) => "no longer exist",
+    };
+    (!claims.is_empty()).then(|| format!("GPUs by claims are not known, since {names} {verb}"))
 }
 
 /// Devices and claims, as far as one pod needs them; while it waits nodes, too: it belongs to the model of all nodes with devices that
@@ -250,6 +255,7 @@ pub(super) async fn promise(plugin: &Plugin, name: &str, json: bool) -> Result<(
             "is_open": until.is_some_and(|until| until > asked.now), "may_end_earlier": hours.is_some() && asked.may_replace,
             "guarantee_rate": rate,
             "kept_rate": kept.and_then(|kept| kept.kept_rate), "kept": kept.map(|kept| kept.kept), "broken": kept.map(|kept| kept.broken),
+            "not_counted": asked.uncounted,
         }));
         return Ok(());
     }
@@ -259,6 +265,9 @@ pub(super) async fn promise(plugin: &Plugin, name: &str, json: bool) -> Result<(
 
 fn promise_text(asked: &Asked, until: Option<UnixSeconds>, rate: Option<f64>, kept: Option<&PromiseHours>) -> String {
     let mut text = format!("{}\n", asked.title());
+    if let Some(why) = &asked.uncounted {
+        let _ = writeln!(text, "{why}");
+    }
     let promised = match (asked.facts.class, asked.facts.guarantee, until) {
         (TaskClass::Hp, ..) => "high-priority pods are not evicted, and need no promise".to_owned(),
         (_, None, _) => match &asked.facts.hours_fault {
@@ -332,6 +341,21 @@ mod tests {
         let over = Asked { now: UnixSeconds::new(7_200), ..asked(true) };
         let over = text(&over, until(1));
         assert!(!over.contains("kept until"), "nobody here knows that: {over}");
+    }
+
+    #[test]
+    fn a_promise_names_claims_that_do_not_exist_beside_gpus_that_count() {
+        let why = missing(&["ResourceClaim one".to_owned()], true);
+        let text = promise_text(&Asked { uncounted: why, ..asked(false) }, None, None, None);
+        let mut lines = text.lines().skip(1);
+        assert_eq!(
+            lines.next(),
+            Some("GPUs by claims are not known, since ResourceClaim one no longer exists"),
+            "{text}"
+        );
+        let waits = missing(&["ResourceClaim one".to_owned(), "ResourceClaimTemplate two".to_owned()], false);
+        assert!(waits.unwrap().ends_with("ResourceClaim one and ResourceClaimTemplate two do not exist yet"));
+        assert_eq!(missing(&[], true), None);
     }
 
     #[test]
