@@ -239,9 +239,10 @@ impl<R: Reported> Reporter<R> {
     }
 
     /// Logs once of outcomes that another one was stored for their promise before; of many in one answer the first. Those of before the
-    /// start are settled: the scheduler's record may have changed since an earlier run reported them, and every start reads it again.
+    /// start are settled: the scheduler's record may have changed since an earlier run reported them, and every start reads it again. Times
+    /// are whole seconds, so that of the start may be one of before.
     fn note_conflicts(&self, receipt: &OutcomeReceipt, batch: &[Outcome]) {
-        let before = batch.iter().filter(|one| one.ended_at < self.started).map(|one| one.event_id.as_str());
+        let before = batch.iter().filter(|one| one.ended_at <= self.started).map(|one| one.event_id.as_str());
         let before: BTreeSet<&str> = before.collect();
         let (settled, others): (Vec<&str>, Vec<&str>) = conflicting(receipt).partition(|one| before.contains(one));
         for one in settled.iter().take(LOGGED) {

@@ -95,7 +95,7 @@ async fn reporter() -> (Reporter<Nothing>, Came) {
         reported: Arc::new(Nothing),
         offers: watch::channel(Arc::new(Offers::default())).1,
         program: "test",
-        started: Nothing.now(),
+        started: Nothing.now().plus_s(-1),
         standing: Standing::new(),
         known: BTreeSet::new(),
     };
