@@ -103,7 +103,7 @@ pub struct WorkloadFacts {
     pub is_hp: bool,
     /// Hours that it asks to be guaranteed; none at will, and none for HP. An error says what makes no sense.
     pub hours: Result<Option<HorizonHours>, String>,
-    /// Hours that it or its templates state, or the default, whatever its class.
+    /// Hours that it or its templates state, or the default, for any class.
     written_hours: Result<Option<HorizonHours>, String>,
     /// Whether it or its templates state hours.
     has_written_hours: bool,

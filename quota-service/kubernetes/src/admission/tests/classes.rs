@@ -30,7 +30,7 @@ fn pods_that_name_no_class_have_the_one_that_kueue_read() {
     assert_eq!(state(&with_spec(&older("scheduling.k8s.io/priorityclass"))), "Rejected");
     let (state, why) = answer(&with_spec(&[("priorityClassRef", of_pods("high"))]), &view);
     assert!(state == "Ready" && why.starts_with("it is high-priority"), "{why}");
-    // A class of Workloads says nothing of pods, whatever its name is.
+    // A class of Workloads says nothing of pods, also where it has the name of one of theirs.
     let of_workloads = with_spec(&[("priorityClassRef", class("kueue.x-k8s.io", "WorkloadPriorityClass", "spot"))]);
     assert_eq!(answer(&of_workloads, &view).0, "Ready");
     assert_eq!(answer(&with_spec(&older("kueue.x-k8s.io/workloadpriorityclass")), &view).0, "Ready");

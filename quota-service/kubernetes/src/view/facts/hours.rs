@@ -5,7 +5,7 @@ use crate::cluster::slim::Pod;
 use crate::names;
 use vocab::HorizonHours;
 
-/// Hours as a pod itself states them, whatever its class.
+/// Hours as a pod itself states them, of any class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnHours {
     /// Nothing.
