@@ -118,6 +118,9 @@ impl<'a> Planner<'a> {
 impl Ledger {
     /// Requests of the classes whose extended resources are asked for.
     pub(super) fn by_class(&self, asked: &BTreeMap<String, u32>) -> Vec<Request> {
+        if asked.is_empty() {
+            return Vec::new();
+        }
         let named = self.inventory.resources();
         named
             .filter_map(|(resource, class)| Some(Request::of_class(class, u64::from(*asked.get(&resource)?))))
