@@ -158,9 +158,12 @@ class Retries(unittest.TestCase):
                 Served(response).client().pools()
 
     def test_a_pause_that_no_clock_holds_is_a_service_that_is_away(self) -> None:
-        for after in ("9" * 400, "soon"):
+        # The last try without a pause that the service names is at the end of the patience.
+        for after, tries in (("9" * 400, 1), ("soon", 2)):
+            served = Served(busy(after), busy(after))
             with self.assertRaises(headroom.Unavailable):
-                Served(busy(after)).client(patience_s=0.5).pools()
+                served.client(patience_s=0.5).pools()
+            self.assertEqual(len(served.requests), tries)
         self.assertEqual(self.paused("9" * 400), [600.0])
 
     def test_a_pause_of_nothing_is_one_of_a_second(self) -> None:

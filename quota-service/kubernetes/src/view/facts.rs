@@ -70,6 +70,7 @@ pub enum Life {
 
 /// A pod that asks for GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is true or not by itself")]
 pub struct PodFacts {
     pub uid: Uid,
     /// Namespace.

@@ -102,10 +102,10 @@ impl WorkloadFacts {
         let default = self.class.as_deref().filter(|_| !names_one).or(default);
         let with_gpus = self.asks.iter().filter(|ask| ask.has_gpus);
         let classes: BTreeSet<Option<&str>> = with_gpus.map(|ask| ask.class.as_deref().or(default)).collect();
-        let is_of = |named: &BTreeSet<String>, class: &Option<&str>| class.is_some_and(|class| named.contains(class));
-        let are_all_of = |named| !classes.is_empty() && classes.iter().all(|class| is_of(named, class));
+        let is_of = |named: &BTreeSet<String>, class: Option<&str>| class.is_some_and(|class| named.contains(class));
+        let are_all_of = |named| !classes.is_empty() && classes.iter().all(|class| is_of(named, *class));
         let is_at_will = are_all_of(&reading.at_will_classes);
-        let is_hp = !classes.is_empty() && !classes.iter().any(|class| is_of(&reading.spot_classes, class));
+        let is_hp = !classes.is_empty() && !classes.iter().any(|class| is_of(&reading.spot_classes, *class));
         self.is_spot = are_all_of(&reading.spot_classes);
         self.is_hp = is_hp;
         self.hours = if is_at_will || is_hp { Ok(None) } else { self.written_hours.clone() };
