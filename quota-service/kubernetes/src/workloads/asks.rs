@@ -1,4 +1,4 @@
-//! What the pods of a Workload ask for, as far as their templates tell: their classes, and GPUs by claims, which take a view to count.
+//! Requests of the pods of a Workload, as far as their templates tell: their classes, and GPUs by claims, which take a view to count.
 
 use super::{SetFacts, WorkloadFacts, annotation_or_label, pod_of};
 use crate::claims::{ClaimAsk, Planner};

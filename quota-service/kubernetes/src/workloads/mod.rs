@@ -91,7 +91,7 @@ pub struct WorkloadFacts {
     pub sets: Result<Vec<SetFacts>, String>,
     /// All sets of pods, those without GPUs included, in their order.
     pub set_names: Vec<String>,
-    /// What they ask for, likewise.
+    /// Their requests, likewise.
     asks: Vec<SetAsk>,
     /// The priority class that Kueue read from its pods, or the default of the cluster where they name none.
     class: Option<String>,
