@@ -94,9 +94,10 @@ run train
 
 step Serve 'the quota over HTTP, with a clock that starts after the newest usage (--as-of)'
 printf '$ quota-service --as-of latest\n'
+: >"$out/service.out" # The shell may read it before the service in the background has opened it.
 quota-service --as-of latest --listen 127.0.0.1:0 >"$out/service.out" 2>"$out/service.log" &
 service=$!
-for _ in $(seq 150); do
+for _ in $(seq 600); do
     url=$(sed -n 's/^listening on //p' "$out/service.out")
     if [ -n "$url" ] && curl --silent --fail --output /dev/null "$url/readyz"; then break; fi
     kill -0 "$service" 2>/dev/null || { cat "$out/service.log" >&2; exit 1; }

@@ -32,6 +32,7 @@ datasets generate --preset small --days 20 --seed 7 --start "$(date -u -d '20 da
 datasets ingest --format usage "$work/made/usage.csv" --time-zone Europe/Berlin --capacity 900
 train --horizon 4h --model seasonal-24h
 token=$(quota-service token create --name schemathesis --role admin 2>/dev/null)
+: >"$work/service.out" # Read below, maybe before the service in the background has opened it.
 quota-service --listen 127.0.0.1:0 >"$work/service.out" 2>"$work/service.log" &
 service=$!
 for _ in $(seq 150); do
