@@ -5,7 +5,7 @@ use crate::clock;
 use crate::report::encoded;
 use crate::values::HeadroomUrl;
 use axum::http::Method;
-use command_line::{Check, ago};
+use command_line::{Check, ago, shell_word};
 use placement::Stage;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ pub async fn headroom(
     client: Result<Headroom, HeadroomError>,
     here: Option<&Gpus>,
 ) -> (Vec<Check>, Option<PoolList>) {
-    let failed = |fault: &HeadroomError| (vec![Check::fail(NAME, fault, fix_of(fault))], None);
+    let failed = |fault: &HeadroomError| (vec![refused(NAME, fault, &asker)], None);
     let client = match client {
         Ok(client) => client,
         Err(fault) => return failed(&fault),
@@ -53,7 +53,7 @@ pub async fn headroom(
         Err(fault) => return failed(&fault),
     };
     let mut checks = vec![Check::ok(NAME, format!("{} answers", asker.url))];
-    checks.extend(may_report(&client).await);
+    checks.extend(may_report(&client, &asker).await);
     let date = date.as_deref().and_then(http_date);
     checks.extend(date.map(|date| skew("clock of headroom", date, now)));
     match out_of_scope(&client, &asker, &list, here).await {
@@ -71,28 +71,37 @@ async fn out_of_scope(client: &Headroom, asker: &Asker<'_>, list: &PoolList, her
     }
     let model = here.and_then(|here| here.keys().next()).map_or("any", GpuModel::as_str);
     let path = format!("/v1/quota?cluster={}&gpu_model={}&hours=1", encoded(cluster), encoded(model));
-    let refused = client.get_dated::<Value>(&path).await.err().filter(|fault| fault.status() == Some(403))?;
-    Some(Check::fail(TOKEN, &refused, fix_of(&refused)))
+    let fault = client.get_dated::<Value>(&path).await.err().filter(|fault| fault.status() == Some(403))?;
+    Some(refused(TOKEN, &fault, asker))
 }
 
 /// Whether Headroom takes reports by this token: it looks at the role before the body, and nothing is stored of this one.
-async fn may_report(client: &Headroom) -> Option<Check> {
+async fn may_report(client: &Headroom, asker: &Asker<'_>) -> Option<Check> {
     let refused = client.send::<Value>(Method::POST, "/v1/outcomes", &json!({})).await.err()?;
     match refused.status()? {
         400 => Some(Check::ok(TOKEN, "it may report")),
         403 => {
-            let found = "it may read alone: Headroom refuses what is reported, and quotas know nothing of this cluster";
-            Some(Check::fail(TOKEN, found, "quota-service token create --role report, into headroom_token_file"))
+            let found = "it may read alone: Headroom refuses what is reported, and quotas know nothing of this cluster; write one of the role report into headroom_token_file";
+            Some(Check::fail(TOKEN, found, token_command(asker.program, asker.cluster)))
         }
         // Something else answers there, or answers later.
         _ => None,
     }
 }
 
-fn fix_of(fault: &HeadroomError) -> &'static str {
-    match fault {
+/// The command that makes the token of a connector, to be pasted into a shell.
+#[must_use]
+pub fn token_command(program: &str, cluster: Option<&ClusterName>) -> String {
+    let scope = cluster.map_or_else(String::new, |cluster| format!(" --pool {}", shell_word(cluster.as_str())));
+    format!("quota-service token create --name {program} --role report{scope}")
+}
+
+/// A request that failed, and what to do.
+fn refused(name: &str, fault: &HeadroomError, asker: &Asker<'_>) -> Check {
+    let fix = match fault {
         HeadroomError::Refused { status: 401, .. } => {
-            "set headroom_token_file to a file with a token: quota-service token create --role report"
+            let found = format!("{fault}; write a token into headroom_token_file");
+            return Check::fail(name, found, token_command(asker.program, asker.cluster));
         }
         HeadroomError::Refused { status: 403, .. } => "give the token the cluster of this program in its scope",
         HeadroomError::Settings { .. } | HeadroomError::NoId { .. } => "correct the setting",
@@ -100,7 +109,8 @@ fn fix_of(fault: &HeadroomError) -> &'static str {
         HeadroomError::Unavailable { .. } | HeadroomError::Refused { .. } => {
             "start quota-service, or set headroom_url to a URL that is reachable from here"
         }
-    }
+    };
+    Check::fail(name, fault, fix)
 }
 
 fn pools(asker: Asker<'_>, list: &PoolList, here: Option<&Gpus>, now: UnixSeconds) -> Vec<Check> {
@@ -268,5 +278,19 @@ mod tests {
         let found = of_a_service(404).await;
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("cluster earth: Headroom knows no pool of it"), "{found:?}");
+    }
+
+    #[test]
+    fn a_token_that_is_refused_is_fixed_by_a_command_alone() {
+        let (url, cluster) = (HeadroomUrl::default(), ClusterName::parse("mine & yours").unwrap());
+        let asker = Asker { program: "headroom-test", cluster: Some(&cluster), url: &url, model_setting: "gpu_model" };
+        let (url, detail) = ("http://x/v1/pools".to_owned(), "unknown token".to_owned());
+        let fault = HeadroomError::Refused { url, status: 401, detail, problem: None, retry_after: None };
+        let check = refused(NAME, &fault, &asker);
+        assert!(check.found.ends_with("unknown token; write a token into headroom_token_file"), "{check:?}");
+        let command = "quota-service token create --name headroom-test --role report --pool 'mine & yours'";
+        assert_eq!(check.fix.as_deref(), Some(command));
+        let any = token_command("headroom-test", None);
+        assert_eq!(any, "quota-service token create --name headroom-test --role report");
     }
 }

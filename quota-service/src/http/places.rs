@@ -52,7 +52,7 @@ impl Places {
         Some(Place { _of_all: of_all, _of_token: of_token })
     }
 
-    /// A place as soon as one is free. `None` is no answer: no place is ever closed.
+    /// A place as soon as one is free. `None` only if the places were closed, which nothing does.
     pub async fn take(&self, client: &Client) -> Option<Place> {
         let of_token = match self.own(client) {
             Some(own) => Some(own.acquire_owned().await.ok()?),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_place_of_its_own_takes_none_from_others() {
+    async fn a_token_that_waits_for_a_place_of_its_own_takes_none_from_others() {
         let places = Arc::new(Places::new(2));
         let first = places.try_take(&token("vision"));
         let (of_vision, theirs) = (places.clone(), token("vision"));

@@ -4,7 +4,7 @@ use super::{Check, Status};
 use crate::config::Config;
 use crate::{lease, run};
 use axum::http::Method;
-use connectors::doctor::Gpus;
+use connectors::doctor::{Gpus, token_command};
 use connectors::report::encoded;
 use connectors::{Headroom, HeadroomError};
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ const NAME: &str = "token of headroom";
 /// The checks of Headroom, with the scope of the token in the place of what seems to be wrong by it.
 pub async fn judge(config: &Config, here: Option<&Gpus>, mut checks: Vec<Check>) -> Vec<Check> {
     let (Ok(client), Some(cluster)) = (run::headroom(config), config.cluster.get()) else { return checks };
-    with_commands(&mut checks, cluster);
     // Without an answer about the token Headroom is away, and that is a check already.
     let Some(at) = checks.iter().position(|check| check.name == NAME) else { return checks };
     let refused = match lease_refused(config, &client, cluster).await {
@@ -37,14 +36,6 @@ pub async fn judge(config: &Config, here: Option<&Gpus>, mut checks: Vec<Check>)
         }
     }
     checks
-}
-
-/// Fixes of all connectors that make a token, as the command of this one alone.
-fn with_commands(checks: &mut [Check], cluster: &ClusterName) {
-    for check in checks.iter_mut().filter(|check| check.fix.as_ref().is_some_and(|fix| fix.contains("token create"))) {
-        check.found = format!("{}; write a token into headroom_token_file", check.found);
-        check.fix = Some(token_of(cluster));
-    }
 }
 
 /// Why the lease is refused, without which nothing is written. The request has no holder: the token is judged before the body, and the
@@ -79,11 +70,8 @@ fn of_refusal(refused: &HeadroomError, cluster: &ClusterName) -> Check {
     Check::fail(NAME, found, token_of(cluster))
 }
 
-/// The command that makes the token.
 fn token_of(cluster: &ClusterName) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let quote = if cluster.as_str().chars().all(is_plain) { "" } else { "'" };
-    format!("quota-service token create --name headroom-slurm --role report --pool {quote}{cluster}{quote}")
+    token_command("headroom-slurm", Some(cluster))
 }
 
 /// Whether a pool is out of the scope of the token, so that no list has it.

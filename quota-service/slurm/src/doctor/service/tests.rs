@@ -126,15 +126,6 @@ async fn a_missing_token_and_one_that_reads_are_fixed_by_a_command_alone() {
         bad[0].ends_with("→ quota-service token create --name headroom-slurm --role report --pool earth"),
         "{bad:#?}"
     );
-    let fix = "set headroom_token_file to a file with a token: quota-service token create --role report";
-    let mut checks = vec![Check::fail("headroom", "401", fix)];
-    let config = Config { cluster: "earth".parse().unwrap(), ..Config::default() };
-    checks = token::judge(&config, None, checks).await;
-    assert_eq!(checks[0].found, "401; write a token into headroom_token_file");
-    assert_eq!(
-        checks[0].fix.as_deref(),
-        Some("quota-service token create --name headroom-slurm --role report --pool earth")
-    );
 }
 
 #[tokio::test]
