@@ -191,7 +191,7 @@ fn the_client_of_the_shell_ends_where_trying_again_would_not_help() {
 fn survives(prepared: &Prepared, tokens: [&str; 2], client: impl Fn(&str) -> Command) {
     let [read, admin] = tokens;
     let address = free_address();
-    let service = serve(prepared, &address, read);
+    let mut service = serve(prepared, &address, read);
     let mut client = client(&address);
     let child = client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut polling = Polling(child);

@@ -52,7 +52,7 @@ async fn with_every_replica_killed_the_quota_that_the_cluster_sees_falls_within_
     let site = site().await;
     let (service, _database) = service(&site).await;
     let headroom = format!("http://{}", service.address);
-    let replicas = [site.connector("run", &headroom, &SETTINGS), site.connector("run", &headroom, &SETTINGS)];
+    let mut replicas = [site.connector("run", &headroom, &SETTINGS), site.connector("run", &headroom, &SETTINGS)];
     let watchdog = site.connector("watchdog", &headroom, &SETTINGS);
     // 1. The queue has what Headroom offers.
     let wanted = offered(&service);
@@ -65,7 +65,7 @@ async fn with_every_replica_killed_the_quota_that_the_cluster_sees_falls_within_
     site.cluster.patch("clusterqueues", "", QUEUE, &json!({"status": {"flavorsUsage": usage}}));
     // 3. Nobody is left but the watchdog.
     let killed = Instant::now();
-    replicas.iter().for_each(Listening::kill);
+    replicas.iter_mut().for_each(Listening::kill);
     until("the quota has fallen", || (nominal(&site) == Some(4)).then_some(())).await;
     let fell_after = killed.elapsed();
     println!("the quota fell {:.1} s after the kill; stated {} s", fell_after.as_secs_f64(), AFTER_S + CHECK_S);

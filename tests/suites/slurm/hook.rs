@@ -19,7 +19,7 @@ fn a_user_reads_what_is_free_what_is_spent_and_what_else_there_is_at_submission(
     // 1. Without a quota file every job passes, without a word.
     let (_, words) = spot(&slurm, "spot1h", "gpu:a100:1").unwrap();
     assert_eq!(words, "");
-    let writer = connector(&slurm, "run", &stub.url, &[("HEADROOM_MODE", "publish+hook")]);
+    let mut writer = connector(&slurm, "run", &stub.url, &[("HEADROOM_MODE", "publish+hook")]);
     let quota = || std::fs::read_to_string(slurm.path("quota")).unwrap_or_default();
     until("the quota file", || quota().contains("limit spot1h 1 a100 6 1").then_some(()));
     // 2. Free, spent, and what else is free.

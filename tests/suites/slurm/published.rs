@@ -127,7 +127,7 @@ fn with_its_connector_killed_limits_fall_to_what_is_held_and_jobs_stay() {
     let stub = Stub::start();
     stub.offer("a100", &[(1, 12.0), (4, 0.0)]);
     stub.offer("h100", &[(1, 0.0), (4, 0.0)]);
-    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    let mut writer = connector(&slurm, "run", &stub.url, &[PUBLISH]);
     let watchdog = connector(&slurm, "watchdog", &stub.url, &[]);
     until_limit(&slurm, "spot1h", "gres/gpu:a100=12,gres/gpu:h100=0,gres/gpu=12");
     let held = spot(&slurm, 1, "a100:6");
@@ -145,7 +145,7 @@ fn with_its_connector_killed_limits_fall_to_what_is_held_and_jobs_stay() {
     slurm.until_state(new, "PD QOSGrpGRES");
     // 3. One that is back raises them again.
     assert_eq!(watchdog.stop().code, 0);
-    let again = connector(&slurm, "run", &stub.url, &[PUBLISH]);
+    let mut again = connector(&slurm, "run", &stub.url, &[PUBLISH]);
     until_limit(&slurm, "spot1h", "gres/gpu:a100=12,gres/gpu:h100=0,gres/gpu=12");
     slurm.until_state(new, "R");
     // 4. The same by calls of a timer: the first notes the beat, one after the time lowers.
@@ -176,7 +176,7 @@ fn the_watchdog_of_a_connector_that_is_gone_leaves_the_limits_of_another_one_alo
         let leads = [&one, &other].map(|of| metric(of, "headroom_slurm_leads").unwrap_or(0.0));
         (leads[0] + leads[1] == 1.0).then_some(())
     });
-    let (writer, machine, gone) =
+    let (mut writer, machine, mut gone) =
         if metric(&one, "headroom_slurm_leads") == Some(1.0) { (one, 1, other) } else { (other, 0, one) };
     until_limit(&slurm, "spot1h", "gres/gpu:a100=9,gres/gpu:h100=0,gres/gpu=9");
     // 1. The other one is gone, its heartbeat stands still, and its watchdog looks again and again.
@@ -203,7 +203,7 @@ fn a_write_of_a_connector_that_was_killed_ends_before_its_lease_does() {
         "[ \"$2\" != modify ] && exec sacctmgr \"$@\"; touch {begun}; sleep 6; touch {done}; exec sacctmgr \"$@\""
     );
     let folder = changed(&slurm, "sacctmgr", &late);
-    let writer = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_SLURM_BIN", &folder)]);
+    let mut writer = connector(&slurm, "run", &stub.url, &[PUBLISH, ("HEADROOM_SLURM_BIN", &folder)]);
     until("a write", || std::path::Path::new(&begun).exists().then_some(()));
     writer.kill();
     std::thread::sleep(Duration::from_secs(8));

@@ -182,7 +182,7 @@ async fn requests_reach_the_deciding_service(database: TestDatabase) {
 
 async fn a_service_that_is_killed_is_followed_by_another(database: TestDatabase) {
     drop(two(&database).await);
-    let (one, _folder) = listening(&database, "one");
+    let (mut one, _folder) = listening(&database, "one");
     let _ = one.get_until(&quota_path(1), |status, _| status == 200);
     let (two, _other) = listening(&database, "two");
     let _ = two.send("POST", "/v1/tasks", Some(&hp("a", 2.0, 1))).unwrap();
