@@ -1,19 +1,17 @@
-//! Checks of a `doctor` that every connector has: Headroom, its pools and quotas, and clocks.
+//! Checks of a `doctor` that every connector has: Headroom, its token, its pools and quotas, and clocks.
+
+mod token;
 
 use crate::client::{Headroom, HeadroomError};
 use crate::clock;
-use crate::report::encoded;
 use crate::values::HeadroomUrl;
-use axum::http::Method;
-use command_line::{Check, ago, shell_word};
-use placement::Stage;
-use serde_json::{Value, json};
+use command_line::{Check, ago};
+use placement::{Stage, Unknown};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{ClusterName, GpuModel, UnixSeconds};
 use wire::{PoolList, PoolSummary, StageBody};
 
 const NAME: &str = "headroom";
-const TOKEN: &str = "token of headroom";
 /// Clocks may differ so far without a word, in seconds.
 const SKEW_WARN_S: i64 = 2;
 /// From here on Headroom refuses reports as from the future.
@@ -33,6 +31,20 @@ pub struct Asker<'a> {
     pub url: &'a HeadroomUrl,
     /// Setting that names GPU models.
     pub model_setting: &'a str,
+    /// Whether `run` reports the nodes: the capacity of each pool.
+    pub reports_nodes: bool,
+    /// Path of the lease of this cluster, where nothing is written without one.
+    pub lease: Option<&'a str>,
+}
+
+impl Asker<'_> {
+    fn is_of_cluster(&self, pool: &PoolSummary) -> bool {
+        self.cluster.is_some_and(|cluster| cluster.as_str() == pool.cluster)
+    }
+
+    fn lists(&self, list: &PoolList, model: &GpuModel) -> bool {
+        list.pools.iter().any(|pool| self.is_of_cluster(pool) && pool.gpu_model == model.as_str())
+    }
 }
 
 /// Whether Headroom answers, and the pools and quotas that it has for this cluster; `here` are the GPUs of the cluster itself.
@@ -53,47 +65,26 @@ pub async fn headroom(
         Err(fault) => return failed(&fault),
     };
     let mut checks = vec![Check::ok(NAME, format!("{} answers", asker.url))];
-    checks.extend(may_report(&client, &asker).await);
+    checks.extend(token::judge(&client, &asker).await);
     let date = date.as_deref().and_then(http_date);
     checks.extend(date.map(|date| skew("clock of headroom", date, now)));
     match out_of_scope(&client, &asker, &list, here).await {
-        Some(check) => checks.push(check),
+        Some(check) => token::note_scope(check, &mut checks),
         None => checks.extend(pools(asker, &list, here, now)),
     }
+    let unlisted = here.into_iter().flat_map(Gpus::keys).filter(|model| !asker.lists(&list, model)).collect::<Vec<_>>();
+    token::name_hidden(&client, &asker, &unlisted, &mut checks).await;
     (checks, Some(list))
 }
 
 /// Whether pools of this cluster are missing in the list since the token is of others.
 async fn out_of_scope(client: &Headroom, asker: &Asker<'_>, list: &PoolList, here: Option<&Gpus>) -> Option<Check> {
-    let cluster = asker.cluster?.as_str();
-    if list.pools.iter().any(|pool| pool.cluster == cluster) {
+    if list.pools.iter().any(|pool| asker.is_of_cluster(pool)) {
         return None;
     }
-    let model = here.and_then(|here| here.keys().next()).map_or("any", GpuModel::as_str);
-    let path = format!("/v1/quota?cluster={}&gpu_model={}&hours=1", encoded(cluster), encoded(model));
-    let fault = client.get_dated::<Value>(&path).await.err().filter(|fault| fault.status() == Some(403))?;
-    Some(refused(TOKEN, &fault, asker))
-}
-
-/// Whether Headroom takes reports by this token: it looks at the role before the body, and nothing is stored of this one.
-async fn may_report(client: &Headroom, asker: &Asker<'_>) -> Option<Check> {
-    let refused = client.send::<Value>(Method::POST, "/v1/outcomes", &json!({})).await.err()?;
-    match refused.status()? {
-        400 => Some(Check::ok(TOKEN, "it may report")),
-        403 => {
-            let found = "it may read alone: Headroom refuses what is reported, and quotas know nothing of this cluster; write one of the role report into headroom_token_file";
-            Some(Check::fail(TOKEN, found, token_command(asker.program, asker.cluster)))
-        }
-        // Something else answers there, or answers later.
-        _ => None,
-    }
-}
-
-/// The command that makes the token of a connector, to be pasted into a shell.
-#[must_use]
-pub fn token_command(program: &str, cluster: Option<&ClusterName>) -> String {
-    let scope = cluster.map_or_else(String::new, |cluster| format!(" --pool {}", shell_word(cluster.as_str())));
-    format!("quota-service token create --name {program} --role report{scope}")
+    let any = GpuModel::parse("any").ok();
+    let model = here.and_then(|here| here.keys().next()).or(any.as_ref())?;
+    token::hides(client, asker, model).await.map(|fault| token::out_of_scope(&fault, asker))
 }
 
 /// A request that failed, and what to do.
@@ -101,7 +92,7 @@ fn refused(name: &str, fault: &HeadroomError, asker: &Asker<'_>) -> Check {
     let fix = match fault {
         HeadroomError::Refused { status: 401, .. } => {
             let found = format!("{fault}; write a token into headroom_token_file");
-            return Check::fail(name, found, token_command(asker.program, asker.cluster));
+            return Check::fail(name, found, token::command(asker.program, asker.cluster));
         }
         HeadroomError::Refused { status: 403, .. } => "give the token the cluster of this program in its scope",
         HeadroomError::Settings { .. } | HeadroomError::NoId { .. } => "correct the setting",
@@ -115,7 +106,7 @@ fn refused(name: &str, fault: &HeadroomError, asker: &Asker<'_>) -> Check {
 
 fn pools(asker: Asker<'_>, list: &PoolList, here: Option<&Gpus>, now: UnixSeconds) -> Vec<Check> {
     let cluster = asker.cluster.map(ClusterName::as_str);
-    let known: Vec<&PoolSummary> = list.pools.iter().filter(|pool| Some(pool.cluster.as_str()) == cluster).collect();
+    let known: Vec<&PoolSummary> = list.pools.iter().filter(|pool| asker.is_of_cluster(pool)).collect();
     if known.is_empty() {
         let others: BTreeSet<&str> = list.pools.iter().map(|pool| pool.cluster.as_str()).collect();
         let others = others.into_iter().collect::<Vec<_>>().join(", ");
@@ -124,7 +115,8 @@ fn pools(asker: Asker<'_>, list: &PoolList, here: Option<&Gpus>, now: UnixSecond
         let fix = format!("correct cluster, ingest its history, or let {} run report for some weeks", asker.program);
         return vec![Check::fail(format!("cluster {}", cluster.unwrap_or_default()), found, fix)];
     }
-    let mut checks: Vec<Check> = known.iter().map(|pool| quota(pool, now)).collect();
+    let quota = |pool: &&PoolSummary| unreported(asker, pool, here).unwrap_or_else(|| quota(pool, now));
+    let mut checks: Vec<Check> = known.iter().map(quota).collect();
     let models: BTreeSet<GpuModel> = known.iter().filter_map(|pool| GpuModel::parse(&pool.gpu_model).ok()).collect();
     if let Some(here) = here {
         checks.extend(both(asker, &models, here));
@@ -162,6 +154,21 @@ fn capacity(asker: Asker<'_>, pool: &PoolSummary, here: &Gpus) -> Option<Check> 
     let fix =
         format!("start {} run, which reports them; check that no other cluster reports under this name", asker.program);
     (!is_near).then(|| Check::warn(format!("capacity {}", pool.id), found, fix))
+}
+
+/// A pool whose capacity is not known has no quota. The first report of its nodes brings both, so this says only that none was sent yet.
+fn unreported(asker: Asker<'_>, pool: &PoolSummary, here: Option<&Gpus>) -> Option<Check> {
+    let model = GpuModel::parse(&pool.gpu_model).ok()?;
+    let is_reported = asker.reports_nodes && here?.contains_key(&model);
+    if !is_reported || pool.stage.is_some() || *pool.no_quota.as_ref()? != Unknown::Capacity.to_string() {
+        return None;
+    }
+    let program = asker.program;
+    let found = format!(
+        "there is none before the first report of the nodes, which {program} run sends: its capacity is not known"
+    );
+    let fix = format!("start {program} run; the quota follows within minutes");
+    Some(Check::warn(format!("quota {}", pool.id), found, fix))
 }
 
 fn quota(pool: &PoolSummary, now: UnixSeconds) -> Check {
@@ -229,10 +236,8 @@ mod tests {
         assert!(skew("clock", date.plus_s(-5), date).found.starts_with("5 s behind"));
     }
 
-    #[test]
-    fn a_quota_that_says_fresh_and_was_computed_long_ago_is_old() {
-        let computed = command_line::instant("2026-11-22T10:00:00Z").unwrap();
-        let pool: PoolSummary = serde_json::from_value(serde_json::json!({
+    fn pool() -> PoolSummary {
+        serde_json::from_value(serde_json::json!({
             "id": "earth:A100", "cluster": "earth", "gpu_model": "A100", "organizations": 1, "offered_hours": [1],
             "capacity_gpus": 64.0, "latest_demand_gpus": 8.0, "quota_gpus_by_hours": {"1": 2.0},
             "computed_quota_gpus_by_hours": {"1": 2.0}, "eta": 1.0, "computed_at": "2026-11-22T10:00:00Z", "stage": "fresh",
@@ -240,57 +245,43 @@ mod tests {
             "available_gpus_by_hours": {}, "demand_bound_gpus_by_hours": {}, "hp_demand_gpus": null, "forecast": [],
             "outcomes_24h": {}, "tasks": null, "overrides": 0
         }))
-        .unwrap();
+        .unwrap()
+    }
+
+    #[test]
+    fn a_quota_that_says_fresh_and_was_computed_long_ago_is_old() {
+        let computed = command_line::instant("2026-11-22T10:00:00Z").unwrap();
+        let pool = pool();
         let at = |age_s: i64| quota(&pool, computed.plus_s(age_s));
         assert_eq!([599, 600, 2_400].map(|age_s| at(age_s).status), [Status::Ok, Status::Warn, Status::Fail]);
         assert!(at(7_200).found.starts_with("conservative, computed 2 h ago"), "{}", at(7_200).found);
     }
 
-    /// A service without pools for this token, whose quota is refused with a status.
-    async fn of_a_service(quota: u16) -> Vec<String> {
-        use axum::http::StatusCode;
-        use axum::routing::{get, post};
-        let refused = |status: u16| {
-            let problem =
-                json!({"type": "about:blank", "title": "refused", "status": status, "detail": "earth:A100 is refused"});
-            (StatusCode::from_u16(status).unwrap(), axum::Json(problem))
-        };
-        let router = axum::Router::new()
-            .route("/v1/pools", get(|| async { axum::Json(json!({"pools": []})) }))
-            .route("/v1/outcomes", post(move || async move { refused(400) }))
-            .route("/v1/quota", get(move || async move { refused(quota) }));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url: HeadroomUrl = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let settings = crate::client::ServiceSettings { url: &url, token_file: None, ca_file: None, agent: "t" };
-        let cluster = ClusterName::parse("earth").unwrap();
-        let asker = Asker { program: "t", cluster: Some(&cluster), url: &url, model_setting: "gpu_model" };
-        let (checks, _) = headroom(asker, Headroom::new(settings), None).await;
-        let bad = checks.into_iter().filter(|check| check.status == Status::Fail);
-        bad.map(|check| format!("{}: {} → {}", check.name, check.found, check.fix.unwrap_or_default())).collect()
-    }
-
-    #[tokio::test]
-    async fn a_token_of_other_clusters_is_the_cause_and_not_an_unknown_cluster() {
-        let found = of_a_service(403).await;
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("token of headroom: ") && found[0].contains("in its scope"), "{found:?}");
-        let found = of_a_service(404).await;
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("cluster earth: Headroom knows no pool of it"), "{found:?}");
-    }
-
     #[test]
-    fn a_token_that_is_refused_is_fixed_by_a_command_alone() {
-        let (url, cluster) = (HeadroomUrl::default(), ClusterName::parse("mine & yours").unwrap());
-        let asker = Asker { program: "headroom-test", cluster: Some(&cluster), url: &url, model_setting: "gpu_model" };
-        let (url, detail) = ("http://x/v1/pools".to_owned(), "unknown token".to_owned());
-        let fault = HeadroomError::Refused { url, status: 401, detail, problem: None, retry_after: None };
-        let check = refused(NAME, &fault, &asker);
-        assert!(check.found.ends_with("unknown token; write a token into headroom_token_file"), "{check:?}");
-        let command = "quota-service token create --name headroom-test --role report --pool 'mine & yours'";
-        assert_eq!(check.fix.as_deref(), Some(command));
-        let any = token_command("headroom-test", None);
-        assert_eq!(any, "quota-service token create --name headroom-test --role report");
+    fn a_pool_whose_nodes_were_never_reported_is_a_warning_where_the_connector_reports_them() {
+        let why = Some(Unknown::Capacity.to_string());
+        let fresh = PoolSummary { stage: None, computed_at: None, no_quota: why, capacity_gpus: None, ..pool() };
+        let (url, cluster) = (HeadroomUrl::default(), ClusterName::parse("earth").unwrap());
+        let asker = |reports_nodes| Asker {
+            program: "headroom-test",
+            cluster: Some(&cluster),
+            url: &url,
+            model_setting: "gpu_model",
+            reports_nodes,
+            lease: None,
+        };
+        let (here, elsewhere) = (Gpus::from([(GpuModel::parse("A100").unwrap(), 64)]), Gpus::new());
+        let of = |pool: &PoolSummary, reports_nodes, here| {
+            let list = PoolList { pools: vec![pool.clone()] };
+            pools(asker(reports_nodes), &list, Some(here), UnixSeconds::new(0)).remove(0)
+        };
+        let check = of(&fresh, true, &here);
+        assert_eq!((check.name.as_str(), check.status), ("quota earth:A100", Status::Warn));
+        assert_eq!(check.fix.as_deref(), Some("start headroom-test run; the quota follows within minutes"));
+        // Nobody reports it, its nodes are elsewhere, or something else is missing.
+        assert_eq!(of(&fresh, false, &here).status, Status::Fail);
+        assert_eq!(of(&fresh, true, &elsewhere).status, Status::Fail);
+        let untrained = PoolSummary { no_quota: Some(Unknown::Demand.to_string()), ..fresh };
+        assert_eq!(of(&untrained, true, &here).status, Status::Fail);
     }
 }

@@ -17,6 +17,8 @@ pub async fn of(config: &Config, here: Option<&Gpus>) -> Vec<Check> {
         cluster: config.cluster.get(),
         url: &config.headroom_url,
         model_setting: "gpu_model_label",
+        reports_nodes: config.reporting,
+        lease: None,
     };
     let (mut checks, list) = headroom(asker, crate::headroom::client(config), here).await;
     checks.extend(list.iter().flat_map(|list| flavors(config, list)));

@@ -11,7 +11,6 @@ mod service;
 mod slurm;
 #[cfg(test)]
 mod tests;
-mod token;
 mod tracking;
 
 pub use command_line::{Check, Report, Status};

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 /// Answers of the service.
 #[derive(Clone, Default)]
 struct Answers {
-    /// Refusal of outcomes and of the lease.
+    /// Refusals of usage, outcomes and the lease.
+    usage: Option<&'static str>,
     outcomes: Option<&'static str>,
     lease: Option<&'static str>,
     /// GPU models whose quota is refused.
@@ -67,6 +68,7 @@ async fn beside(
     };
     let router = axum::Router::new()
         .route("/v1/pools", get(async move || axum::Json(list)))
+        .route("/v1/usage", post(async |State(answers): State<Answers>| judged(answers.usage)))
         .route("/v1/outcomes", post(async |State(answers): State<Answers>| judged(answers.outcomes)))
         .route("/v1/connectors/lease", put(async |State(answers): State<Answers>| judged(answers.lease)))
         .route("/v1/quota", get(quota))
@@ -115,7 +117,7 @@ async fn a_token_of_some_pools_fails_since_the_lease_needs_the_cluster_and_hides
 async fn a_missing_token_and_one_that_reads_are_fixed_by_a_command_alone() {
     let role = Some("the role of the token does not allow POST /v1/outcomes: use a token of another role");
     let bad = found(
-        Answers { outcomes: role, lease: role, ..Answers::default() },
+        Answers { usage: role, outcomes: role, lease: role, ..Answers::default() },
         json!({"pools": [pool("a100"), pool("h100")]}),
         |_| {},
     )
@@ -146,28 +148,6 @@ async fn models_that_seem_to_be_wrong_since_a_type_is_not_tracked_are_no_hints()
     assert_eq!(bad, [""; 0]);
     let bad = beside(Answers::default(), list, |_| {}, None, &["a100", "any"]).await;
     assert_eq!(bad.len(), 2, "{bad:#?}");
-}
-
-#[tokio::test]
-async fn a_pool_whose_nodes_were_never_reported_is_a_warning_that_ends_with_the_first_report() {
-    let mut fresh = pool("h100");
-    let none = json!({
-        "capacity_gpus": null, "quota_gpus_by_hours": {}, "computed_quota_gpus_by_hours": {}, "stage": null, "computed_at": null,
-        "no_quota": placement::Unknown::Capacity.to_string()
-    });
-    for (key, value) in none.as_object().unwrap() {
-        fresh[key] = value.clone();
-    }
-    let list = json!({ "pools": [pool("a100"), fresh] });
-    let bad = found(Answers::default(), list.clone(), |_| {}).await;
-    assert_eq!(bad.len(), 1, "{bad:#?}");
-    assert!(
-        bad[0].starts_with("Warn quota earth:h100: there is none before the first report of the nodes"),
-        "{bad:#?}"
-    );
-    assert!(bad[0].contains("→ start headroom-slurm run"), "{bad:#?}");
-    let bad = found(Answers::default(), list, |config| config.reporting = false).await;
-    assert!(bad[0].starts_with("Fail quota earth:h100: there is none: its capacity is not known"), "{bad:#?}");
 }
 
 #[tokio::test]
