@@ -7,7 +7,7 @@ use super::placing_fault::PlacingFault;
 use crate::access::Caller;
 use crate::engine::{Order, TakeSnapshot};
 use crate::placed_by::{self, Decision};
-use crate::plan;
+use crate::plan::Details;
 use crate::published::{Answer, PublishedPool};
 use crate::quotas::Quotas;
 use crate::refresh::Renewals;
@@ -42,18 +42,22 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         |of: &dyn Fn(&Answer) -> f64| pool.answers.iter().map(|one| (one.hours().to_string(), of(one))).collect();
     let tasks = pool.glance.tasks;
     let first = pool.answers.first();
-    let made_of = pool.made_of.as_ref();
+    // Quotas of another service, or of before the start, are known by what is stored of them.
+    let details = match &pool.made_of {
+        Some(made_of) => Details::computed(made_of, now),
+        None => Details::stored(&pool.stored_explanations, now),
+    };
     PoolSummary {
         id: pool.id.to_string(),
         cluster: pool.id.cluster.to_string(),
         gpu_model: pool.id.gpu_model.to_string(),
         placed_by: pool.glance.placed_by.map(Into::into),
-        organizations: made_of.map_or(0, |made_of| made_of.corrected.issued().len()),
+        organizations: details.organizations,
         offered_hours: pool.answers.iter().map(Answer::hours).collect(),
         capacity_gpus: first
             .map(|answer| answer.fresh.capacity_gpus)
             .or_else(|| pool.glance.capacity.map(MilliGpus::as_gpus)),
-        latest_demand_gpus: made_of.map(|made_of| made_of.supply.latest_demand.as_gpus()),
+        latest_demand_gpus: details.latest_demand_gpus,
         quota_gpus_by_hours: by_hours(&|one| one.amounts(now).quota.as_gpus()),
         computed_quota_gpus_by_hours: by_hours(&|one| one.fresh.quota_gpus),
         eta: first.map_or(1.0, |answer| answer.fresh.eta),
@@ -66,14 +70,14 @@ fn summary(pool: &PublishedPool, now: UnixSeconds) -> PoolSummary {
         spot_gpus_by_hours: by_hours(&|one| one.held.spot.as_gpus()),
         available_gpus_by_hours: by_hours(&|one| one.amounts(now).available.as_gpus()),
         demand_bound_gpus_by_hours: by_hours(&|one| one.fresh.demand_bound_gpus),
-        hp_demand_gpus: made_of.and_then(|made_of| made_of.hp_demand).map(MilliGpus::as_gpus),
-        forecast: made_of.map(|made_of| plan::pool_forecast(made_of)).unwrap_or_default(),
+        hp_demand_gpus: details.hp_demand_gpus,
+        forecast: details.forecast,
         outcomes_24h: pool.glance.outcomes_24h.iter().map(|(kind, n)| (kind.as_str().to_owned(), *n)).collect(),
         tasks: tasks.map(|all| PoolTasks {
             waiting: all.hp_waiting + all.spot_waiting,
             running: all.hp_running + all.spot_running,
         }),
-        overrides: made_of.map_or(0, |made_of| plan::overrides_at(made_of, now)),
+        overrides: details.overrides,
     }
 }
 

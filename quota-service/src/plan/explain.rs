@@ -15,8 +15,8 @@ use vocab::{DemandForecast, MilliGpus, PoolState, UnixSeconds};
 use wire::{
     AggregationSourceBody, AggregationTrial, BoundExplanation, CalendarExplanation, CalibrationExplanation,
     CapacityExplanation, ConformalExplanation, EtaExplanation, EtaMoveBody, ExpertExplanation, Explanation,
-    ForecastAnswer, ForecastExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast,
-    PoolForecastStep, QuotaAnswer, ReasonBody, StepTotalBody, SupplyExplanation,
+    ForecastAnswer, ForecastExplanation, OrganizationBound, OrganizationCorrection, OrganizationForecast, QuotaAnswer,
+    ReasonBody, StepTotalBody, SupplyExplanation,
 };
 
 const MILLION: f64 = 1_000_000.0;
@@ -135,6 +135,7 @@ pub fn explanation(pool: &PoolQuota, quota: &Quota, answer: QuotaAnswer, moves: 
             issue_time: pool.issue.to_string(),
             hours_late: pool.hours_late,
             not_reported: pool.not_reported.iter().map(ToString::to_string).collect(),
+            organization_count: pool.corrected.issued().len(),
             organizations: pool.corrected.issued().iter().map(OrganizationForecast::from).collect(),
             calibration: None,
         },
@@ -304,7 +305,7 @@ pub fn calibration(pool: &PoolQuota) -> CalibrationExplanation {
     }
 }
 
-fn step_number(step: usize) -> u8 {
+pub(super) fn step_number(step: usize) -> u8 {
     u8::try_from(step).unwrap_or(u8::MAX)
 }
 
@@ -376,18 +377,4 @@ pub fn forecast_answer(pool: &PoolQuota, organization: Option<&str>) -> Forecast
         computed_at: UnixSeconds::to_string(&pool.computed_at),
         organizations: asked.map(OrganizationForecast::from).collect(),
     }
-}
-
-/// The pool's demand by hours ahead, over the longest hours that are offered.
-#[must_use]
-pub fn pool_forecast(pool: &PoolQuota) -> Vec<PoolForecastStep> {
-    let totals = pool.bounds.last().map(|bound| bound.totals.as_slice()).unwrap_or_default();
-    let step = |(index, total): (usize, &forecaster::bound::StepTotal)| PoolForecastStep {
-        step: step_number(index + 1),
-        target_time: pool.issue.plus_hours(index as i64).to_string(),
-        mean_gpus: total.mean_gpus,
-        stddev_gpus: total.stddev_gpus,
-        q90_gpus: total.quantile_gpus(0.9),
-    };
-    totals.iter().enumerate().map(step).collect()
 }

@@ -2,6 +2,7 @@
 
 mod chance;
 mod cluster;
+mod details;
 mod explain;
 mod forecasts;
 mod kept;
@@ -13,9 +14,8 @@ mod what_if;
 
 pub use chance::chance_of_room;
 pub use cluster::{ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
-pub use explain::{
-    Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason, pool_forecast,
-};
+pub use details::Details;
+pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason};
 pub use forecasts::{Corrected, Predictions, Remembered};
-pub use overrides::{has_its_time, override_body, overrides_at};
+pub use overrides::{has_its_time, override_body};
 pub use what_if::{Changes, what_if};

@@ -172,7 +172,11 @@ pub async fn restored(quotas: &Quotas) -> Result<Vec<PublishedPool>, StoreError>
             problem: None,
             ..PublishedPool::without_quota(stored.pool.clone(), String::new())
         });
-        pool.glance.placed_by = placed_by;
+        if pool.answers.is_empty() {
+            let since = quotas.core.clock.now().plus_s(-DAY_S);
+            let outcomes_24h = quotas.core.store.count_outcomes(&stored.pool, since).await?;
+            pool.glance = Glance { outcomes_24h, placed_by, ..pool.glance.clone() };
+        }
         pool.answers.push(Answer::new(fresh, stored.computed_at, held, None));
         pool.answers.sort_by_key(Answer::hours);
         pool.stored_explanations.insert(stored.hours.get(), explanation);

@@ -71,7 +71,10 @@ pub struct ForecastExplanation {
     /// known demand stands for it. Empty where Headroom places the tasks, and in stored explanations.
     #[serde(default)]
     pub not_reported: Vec<String>,
-    /// As they were issued.
+    /// Organizations whose demand was forecast; 0 in explanations stored before they were counted.
+    #[serde(default)]
+    pub organization_count: usize,
+    /// As they were issued. Empty in stored explanations.
     pub organizations: Vec<OrganizationForecast>,
     /// Their earlier corrections; null in stored explanations.
     #[serde(default)]

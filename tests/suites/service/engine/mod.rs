@@ -9,6 +9,7 @@ mod hangups;
 mod held_back;
 mod killed;
 mod lifecycle;
+mod listed;
 mod loop_closes;
 mod one_cycle;
 mod placed_by;

@@ -744,7 +744,7 @@ class ForecastExplanation:
     """The name of the model."""
 
     organizations: list[OrganizationForecast]
-    """As they were issued."""
+    """As they were issued. Empty in stored explanations."""
 
     calibration: CalibrationExplanation | None = None
     """Their earlier corrections; null in stored explanations."""
@@ -753,6 +753,9 @@ class ForecastExplanation:
     """Organizations that have not reported the hour before the issue time, and did report one of the two days
     before: their last known demand stands for it. Empty where Headroom places the tasks, and in stored
     explanations."""
+
+    organization_count: int | None = None
+    """Organizations whose demand was forecast; 0 in explanations stored before they were counted."""
 
     run_id: str | None = None
     """The training run whose model forecast."""
