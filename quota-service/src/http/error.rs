@@ -2,6 +2,7 @@
 
 mod response;
 
+use super::places::Taken;
 use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
@@ -101,8 +102,9 @@ pub enum ApiError {
     TooLarge {
         max_bytes: usize,
     },
-    /// All places for such requests are taken; quotas are still answered.
+    /// All places for such requests, or of one token, are taken; quotas are still answered.
     Overloaded {
+        taken: Taken,
         retry_after_s: u32,
     },
     /// One address exceeds its rate.
@@ -313,14 +315,9 @@ impl ApiError {
     fn of_load(self) -> Problem {
         let of = Self::plain;
         match self {
-            Self::Overloaded { retry_after_s } => Problem {
+            Self::Overloaded { taken, retry_after_s } => Problem {
                 retry_after_s: Some(retry_after_s),
-                ..of(
-                    503,
-                    "overloaded",
-                    "Overloaded",
-                    "all places for such requests, or those that one token may have, are taken, quotas apart: retry later".to_owned(),
-                )
+                ..of(503, "overloaded", "Overloaded", taken.detail().to_owned())
             },
             Self::TooMany { rate, retry_after_s } => Problem {
                 retry_after_s: Some(retry_after_s),

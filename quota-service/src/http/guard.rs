@@ -5,7 +5,7 @@
 //! reads take a place of their class, and are refused with `Retry-After` without a free one: a queue would only make all of them
 //! late. One token holds half of the places at most.
 
-use super::places::{Place, Places};
+use super::places::{Place, Places, Taken};
 use super::routes::{LimitClass, Route};
 use super::transit::{Asked, Transit, Unfit};
 use super::{ApiError, forward};
@@ -123,10 +123,10 @@ impl Guard {
         1 + self.refused.fetch_add(1, Ordering::Relaxed) % RETRY_SPREAD_S
     }
 
-    async fn overloaded(&self) -> Response {
+    async fn overloaded(&self, taken: Taken) -> Response {
         let retry_after_s = self.retry_after_s();
         tokio::time::sleep(REFUSAL_PAUSE * retry_after_s).await;
-        ApiError::Overloaded { retry_after_s }.into_response()
+        ApiError::Overloaded { taken, retry_after_s }.into_response()
     }
 
     /// Takes a token from the bucket of an address; false where it is empty.
@@ -166,13 +166,16 @@ pub async fn guarded(
         return ApiError::TooMany { rate: guard.limits.rate, retry_after_s: guard.retry_after_s() }.into_response();
     }
     if class == LimitClass::Stream {
-        let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded().await };
+        let Ok(place) = guard.streams.clone().try_acquire_owned() else { return guard.overloaded(Taken::All).await };
         return streamed(access, request, next, place).await;
     }
     let has_written = class == LimitClass::Write;
     let places = if has_written { &guard.writes } else { &guard.reads };
     let asked = Asked::of(&request);
-    let Some(place) = places.try_take(asked.client()) else { return guard.overloaded().await };
+    let place = match places.try_take(asked.client()) {
+        Ok(place) => place,
+        Err(taken) => return guard.overloaded(taken).await,
+    };
     let limit = guard.limits.request;
     let answered = async {
         // A large answer is made in its turn, and only where there is room for it. So are futures played.
@@ -200,7 +203,7 @@ pub async fn guarded(
     };
     match sent {
         Some(response) => response,
-        None => guard.overloaded().await,
+        None => guard.overloaded(Taken::All).await,
     }
 }
 
@@ -261,10 +264,10 @@ pub async fn received(body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
 /// Answers a scrape; its bytes count like those of other answers.
 pub async fn scraped(guard: &Guard, request: Request, next: Next) -> Response {
     let asked = Asked::of(&request);
-    let Some(share) = guard.transit.expect(&asked) else { return guard.overloaded().await };
+    let Some(share) = guard.transit.expect(&asked) else { return guard.overloaded(Taken::All).await };
     match guard.transit.sent(next.run(request).await, &asked, share, (), false).await {
         Some(response) => response,
-        None => guard.overloaded().await,
+        None => guard.overloaded(Taken::All).await,
     }
 }
 
@@ -319,7 +322,7 @@ mod tests {
         assert_eq!(after(&|| ApiError::Problem(Box::new(dead.clone()))), None);
         assert_eq!(after(&|| ApiError::Elsewhere(None)), None);
         assert_eq!(after(&|| ApiError::NoQuotaYet { why: "none".to_owned() }), None);
-        assert_eq!(after(&|| ApiError::Overloaded { retry_after_s: 1 }), None);
+        assert_eq!(after(&|| ApiError::Overloaded { taken: Taken::All, retry_after_s: 1 }), None);
         assert_eq!(after(&|| ApiError::TooMany { rate: 1, retry_after_s: 1 }), None);
         assert_eq!(after(&stopping), None);
         assert!(after(&full).unwrap().contains("no space"));

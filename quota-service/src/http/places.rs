@@ -24,6 +24,28 @@ pub struct Place {
     _of_token: Option<OwnedSemaphorePermit>,
 }
 
+/// Which places are all taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Those of everybody.
+    All,
+    /// Those that the token may hold.
+    OfToken,
+}
+
+impl Taken {
+    /// The cause, and what to do, in words.
+    #[must_use]
+    pub const fn detail(self) -> &'static str {
+        match self {
+            Self::All => "all places for such requests are taken, quotas apart: retry later",
+            Self::OfToken => {
+                "this token has as many such requests under way as one token may have: wait for their answers before the next"
+            }
+        }
+    }
+}
+
 impl Places {
     /// One token may hold half of the places, and one of a single place.
     #[must_use]
@@ -42,14 +64,14 @@ impl Places {
     }
 
     /// A place, if one is free now.
-    #[must_use]
-    pub fn try_take(&self, client: &Client) -> Option<Place> {
-        let of_token = match self.own(client) {
-            Some(own) => Some(own.try_acquire_owned().ok()?),
-            None => None,
-        };
-        let of_all = self.all.clone().try_acquire_owned().ok()?;
-        Some(Place { _of_all: of_all, _of_token: of_token })
+    ///
+    /// # Errors
+    /// None is.
+    pub fn try_take(&self, client: &Client) -> Result<Place, Taken> {
+        let own = self.own(client).map(Semaphore::try_acquire_owned);
+        let of_token = own.transpose().map_err(|_| Taken::OfToken)?;
+        let of_all = self.all.clone().try_acquire_owned().map_err(|_| Taken::All)?;
+        Ok(Place { _of_all: of_all, _of_token: of_token })
     }
 
     /// A place as soon as one is free. `None` only if the places were closed, which nothing does.
@@ -74,18 +96,18 @@ mod tests {
     #[test]
     fn one_token_holds_half_of_the_places_and_leaves_the_others_to_others() {
         let places = Places::new(4);
-        let held: Vec<Place> = std::iter::from_fn(|| places.try_take(&token("vision"))).collect();
+        let held: Vec<Place> = std::iter::from_fn(|| places.try_take(&token("vision")).ok()).collect();
         assert_eq!(held.len(), 2);
+        assert_eq!(places.try_take(&token("vision")).err(), Some(Taken::OfToken));
         let other = places.try_take(&token("speech")).expect("a place is left");
         let last = places.try_take(&Client::Inside).expect("one more");
-        assert!(
-            places.try_take(&token("speech")).is_none() && places.try_take(&Client::Inside).is_none(),
-            "none is left"
-        );
+        for client in [token("speech"), Client::Inside] {
+            assert_eq!(places.try_take(&client).err(), Some(Taken::All), "none is left");
+        }
         drop((held, other, last));
-        let all: Vec<Place> = std::iter::from_fn(|| places.try_take(&Client::Inside)).collect();
+        let all: Vec<Place> = std::iter::from_fn(|| places.try_take(&Client::Inside).ok()).collect();
         assert_eq!(all.len(), 4, "without tokens one client may have all");
-        assert!(Places::new(1).try_take(&token("vision")).is_some(), "a single place is for everybody");
+        assert!(Places::new(1).try_take(&token("vision")).is_ok(), "a single place is for everybody");
     }
 
     #[test]
