@@ -129,6 +129,26 @@ mod tests {
     }
 
     #[test]
+    fn the_document_has_the_range_of_each_number_in_a_query() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let operations =
+            document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+        let asked = operations.flat_map(|operation| operation["parameters"].as_array().into_iter().flatten());
+        let is_number = |one: &&serde_json::Value| {
+            let kind = one["schema"]["type"].to_string();
+            one["in"] == "query" && (kind.contains("integer") || kind.contains("number"))
+        };
+        let ranges: Vec<_> = asked.filter(is_number).map(|one| (&one["name"], &one["schema"])).collect();
+        assert!(ranges.len() > 15, "{ranges:?}");
+        for (name, range) in &ranges {
+            assert!(range["minimum"].is_number() && range["maximum"].is_number(), "{name}: {range}");
+        }
+        let of_quota = &document["paths"]["/quota"]["get"]["parameters"];
+        let hours = of_quota.as_array().unwrap().iter().find(|one| one["name"] == "hours").unwrap();
+        assert_eq!(hours["schema"]["maximum"], vocab::HorizonHours::MAX, "{hours}");
+    }
+
+    #[test]
     fn an_answer_in_several_forms_has_each_of_their_media_types() {
         let document = serde_json::to_value(openapi()).unwrap();
         let forms = |path: &str| document["paths"][path]["get"]["responses"]["200"]["content"].clone();

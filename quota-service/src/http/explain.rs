@@ -22,6 +22,7 @@ use wire::{Explanation, ForecastAnswer, Problem, QuotaAnswer, QuotaHistory, Quot
 pub struct ExplainQuery {
     cluster: String,
     gpu_model: String,
+    #[param(minimum = 1, maximum = 168)]
     hours: u64,
 }
 
@@ -72,8 +73,10 @@ const MOST_QUOTAS: u32 = 10_000;
 pub struct HistoryQuery {
     cluster: String,
     gpu_model: String,
+    #[param(minimum = 1, maximum = 168)]
     hours: u64,
     /// The most quotas to list, up to 10,000; 288 if not given: a day of quotas renewed every 300 s.
+    #[param(minimum = 0, maximum = 10_000)]
     limit: Option<u32>,
 }
 

@@ -25,6 +25,7 @@ pub struct QuotaQuery {
     pub cluster: String,
     pub gpu_model: String,
     /// Guarantee hours.
+    #[param(minimum = 1, maximum = 168)]
     pub hours: u64,
     /// With `If-None-Match`: the longest wait for another answer, such as `30s`; at most a minute.
     wait: Option<String>,

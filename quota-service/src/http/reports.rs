@@ -236,13 +236,18 @@ fn without_hours(mut scores: serde_json::Value) -> serde_json::Value {
 pub struct WhatIfQuery {
     cluster: String,
     gpu_model: String,
+    #[param(minimum = 1, maximum = 168)]
     hours: u64,
     /// GPUs added to the capacity; negative ones are taken away.
+    #[param(minimum = -10_000_000, maximum = 10_000_000)]
     capacity_change_gpus: Option<f64>,
     /// GPUs added to HP demand, now and in every hour ahead; negative ones are taken away.
+    #[param(minimum = -10_000_000, maximum = 10_000_000)]
     demand_change_gpus: Option<f64>,
     /// p, between 0 and 1.
+    #[param(minimum = 0.000_001, maximum = 0.999_999)]
     guarantee_rate: Option<f64>,
+    #[param(minimum = 0.000_001, maximum = 1_000)]
     eta: Option<f64>,
 }
 
@@ -281,7 +286,7 @@ pub async fn what_if(
 
 fn change(name: &str, gpus: Option<f64>) -> Result<Change, ApiError> {
     let Some(gpus) = gpus else { return Ok(Change::None) };
-    let amount = MilliGpus::exact(gpus.abs());
+    let amount = MilliGpus::stated(MilliGpus::exact(gpus.abs()));
     let amount = amount.map_err(|fault| ApiError::Query { detail: format!("{name}: {fault}") })?;
     Ok(if gpus < 0.0 { Change::Less(amount) } else { Change::More(amount) })
 }

@@ -28,6 +28,7 @@ pub struct StreamQuery {
     cluster: String,
     gpu_model: String,
     /// Guarantee hours.
+    #[param(minimum = 1, maximum = 168)]
     hours: u64,
 }
 
