@@ -12,7 +12,7 @@ use figment::{Figment, Metadata};
 use layers::{Layer, Origin};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -164,29 +164,29 @@ impl<T: Config> Settings<T> {
         Ok(Self { values: checked, entries: known.iter().map(entry).collect(), places: Places(places) })
     }
 
-    /// Lets a program fill settings that stand at their defaults from a source of its own, and answer the keys that this states: what it
-    /// changes comes from `origin`, and so does what it states as the default is.
+    /// Lets a program fill settings from a source of its own. `fill` gets the values and the keys that are set, also to what the default
+    /// is; it leaves those as they are, and answers the keys that the source states: of the others these come from `origin`.
     #[must_use]
-    pub fn filled(mut self, origin: &str, fill: impl FnOnce(T) -> Result<(T, Vec<&'static str>), String>) -> Self {
+    pub fn filled(
+        mut self,
+        origin: &str,
+        fill: impl FnOnce(T, &BTreeSet<&str>) -> Result<(T, Vec<&'static str>), String>,
+    ) -> Self {
         let Ok(values) = self.values else { return self };
-        let layer = |values: &T| Figment::from(Layer::of(Origin::Default, values));
-        let text =
-            |of: &Figment, key: &str| of.find_value(key).map(|value| shown::text(key, &value)).unwrap_or_default();
-        let before = layer(&values);
+        let set = self.entries.iter().filter(|entry| entry.origin != Origin::Default.kind());
+        let set: BTreeSet<&str> = set.map(|entry| entry.key.as_str()).collect();
         let invalid = |detail| ConfigError::Invalid { place: origin.to_owned(), detail };
-        let (values, stated) = match fill(values).map_err(invalid) {
+        let (values, mut stated) = match fill(values, &set).map_err(invalid) {
             Ok(filled) => filled,
             Err(fault) => return Self { values: Err(fault), ..self },
         };
-        let after = layer(&values);
-        self.values = Ok(values);
-        for entry in &mut self.entries {
-            let value = text(&after, &entry.key);
-            let is_stated = entry.origin == Origin::Default.kind() && stated.contains(&entry.key.as_str());
-            if is_stated || value != text(&before, &entry.key) {
-                *entry = Entry { key: entry.key.clone(), value, origin: origin.to_owned(), variable: None };
-            }
+        stated.retain(|key| !set.contains(key));
+        let figment = Figment::from(Layer::of(Origin::Default, &values));
+        for entry in self.entries.iter_mut().filter(|entry| stated.contains(&entry.key.as_str())) {
+            let value = figment.find_value(&entry.key).map(|value| shown::text(&entry.key, &value)).unwrap_or_default();
+            *entry = Entry { key: entry.key.clone(), value, origin: origin.to_owned(), variable: None };
         }
+        self.values = Ok(values);
         self
     }
 

@@ -158,7 +158,8 @@ fn a_file_that_is_none_or_not_there_is_refused() {
 
 #[test]
 fn settings_from_another_source_are_shown_with_its_origin() {
-    let fill = |mut values: Example| {
+    let fill = |mut values: Example, set: &BTreeSet<&str>| {
+        assert_eq!(set.iter().copied().collect::<Vec<_>>(), ["refresh_s"]);
         values.listen = "127.0.0.1:9090".into();
         // One that it states as the default is, and one that a file sets.
         Ok((values, vec!["listen", "database", "refresh_s"]))
@@ -169,6 +170,13 @@ fn settings_from_another_source_are_shown_with_its_origin() {
     assert_eq!(origin(&filled, "database"), ("kubeconfig".into(), None));
     assert_eq!(origin(&filled, "refresh_s"), ("headroom.toml".into(), None));
     assert_eq!(filled.values().unwrap().listen, "127.0.0.1:9090");
-    let refused = load("").unwrap().filled("kubeconfig", |_| Err("write url".to_owned()));
+    // What is set to the default is set.
+    let set = load(&format!("[quota-service]\nrefresh_s = {}\n", Example::default().refresh_s)).unwrap();
+    let set = set.filled("kubeconfig", |values, set| {
+        assert!(set.contains("refresh_s"), "{set:?}");
+        Ok((values, vec!["refresh_s"]))
+    });
+    assert_eq!(origin(&set, "refresh_s"), ("headroom.toml".into(), None));
+    let refused = load("").unwrap().filled("kubeconfig", |_, _| Err("write url".to_owned()));
     assert_eq!(refused.values().unwrap_err().to_string(), "kubeconfig: write url");
 }

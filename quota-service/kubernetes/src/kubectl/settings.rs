@@ -6,6 +6,7 @@ use crate::config::{
 use command_line::BadValue;
 use kube::config::Kubeconfig;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use vocab::{ClusterName, GpuModel};
 
 /// Name of the extension.
@@ -96,16 +97,16 @@ struct Extension {
 const KEYS: &str = "url, cluster, tokenFile, caFile, gpuResource, gpuModelLabel, defaultGpuModel, deviceClasses, spotPriorityClasses, \
     atWillPriorityClasses, defaultGuaranteeHours";
 
-/// Takes the extension's value of a setting that is the default, and notes its key where the extension states it.
-fn fill<T: PartialEq>(
+/// Takes the extension's value of a setting that is not set, and notes its key where the extension states it.
+fn fill<T>(
     (key, own): (&'static str, &mut T),
-    unset: &T,
+    set: &BTreeSet<&str>,
     stated: Option<T>,
     stated_keys: &mut Vec<&'static str>,
 ) {
     let Some(stated) = stated else { return };
     stated_keys.push(key);
-    if own == unset {
+    if !set.contains(key) {
         *own = stated;
     }
 }
@@ -116,18 +117,22 @@ impl PluginConfig {
     ///
     /// # Errors
     /// The extension has another form.
-    pub fn extended(self) -> Result<(Self, Vec<&'static str>), String> {
+    pub fn extended(self, set: &BTreeSet<&str>) -> Result<(Self, Vec<&'static str>), String> {
         match self.kubeconfig.get().map_or_else(Kubeconfig::read, Kubeconfig::read_from) {
-            Ok(read) => self.with_extension(&read),
+            Ok(read) => self.with_extension(&read, set),
             Err(_) => Ok((self, Vec::new())),
         }
     }
 
-    /// Settings that are the default take the extension's value. Answers the keys that it states, too.
+    /// Settings but those of `set` take the extension's value. Answers the keys that it states, too.
     ///
     /// # Errors
     /// The extension has another form.
-    pub fn with_extension(mut self, read: &Kubeconfig) -> Result<(Self, Vec<&'static str>), String> {
+    pub fn with_extension(
+        mut self,
+        read: &Kubeconfig,
+        set: &BTreeSet<&str>,
+    ) -> Result<(Self, Vec<&'static str>), String> {
         let mut keys = Vec::new();
         let current = Some(&self.context).filter(|name| !name.is_empty()).or(read.current_context.as_ref());
         let context = read.contexts.iter().find(|one| Some(&one.name) == current).and_then(|one| one.context.as_ref());
@@ -135,10 +140,9 @@ impl PluginConfig {
         let Some(found) = all.into_iter().find(|one| one.name == EXTENSION) else { return Ok((self, keys)) };
         let stated: Extension =
             serde_json::from_value(found.extension.clone()).map_err(|fault| format!("{fault}: write {KEYS}"))?;
-        let unset = Self::default();
         macro_rules! fill {
             ($($own:ident: $stated:ident),*) => {
-                $(fill((stringify!($own), &mut self.$own), &unset.$own, stated.$stated, &mut keys);)*
+                $(fill((stringify!($own), &mut self.$own), set, stated.$stated, &mut keys);)*
             };
         }
         fill!(
@@ -193,16 +197,20 @@ mod tests {
     #[test]
     fn the_context_says_where_headroom_is_unless_a_setting_does() {
         let read = kubeconfig("{url: 'https://headroom.example:8443', cluster: earth, tokenFile: /etc/token}");
-        let (found, _) = PluginConfig::default().with_extension(&read).unwrap();
+        let (found, _) = PluginConfig::default().with_extension(&read, &BTreeSet::new()).unwrap();
         assert_eq!(found.headroom_url.to_string(), "https://headroom.example:8443");
         assert_eq!(
             (found.cluster.to_string(), found.headroom_token_file.to_string()),
             ("earth".into(), "/etc/token".into())
         );
         let own = PluginConfig { cluster: "mars".parse().unwrap(), ..PluginConfig::default() };
-        assert_eq!(own.with_extension(&read).unwrap().0.cluster.to_string(), "mars");
+        assert_eq!(own.with_extension(&read, &BTreeSet::from(["cluster"])).unwrap().0.cluster.to_string(), "mars");
         let other = PluginConfig { context: "b".into(), ..PluginConfig::default() };
-        assert_eq!(other.clone().with_extension(&read).unwrap(), (other, Vec::new()), "another context");
+        assert_eq!(
+            other.clone().with_extension(&read, &BTreeSet::new()).unwrap(),
+            (other, Vec::new()),
+            "another context"
+        );
     }
 
     #[test]
@@ -211,7 +219,7 @@ mod tests {
             "{spotPriorityClasses: 'spot,batch', atWillPriorityClasses: scrap, gpuResource: amd.com/gpu, gpuModelLabel: amd.com/model, \
              defaultGpuModel: MI300X, deviceClasses: gpu.example.com, defaultGuaranteeHours: 2}",
         );
-        let connector = PluginConfig::default().with_extension(&read).unwrap().0.connector();
+        let connector = PluginConfig::default().with_extension(&read, &BTreeSet::new()).unwrap().0.connector();
         let names = connector.spot_classes().into_iter().collect::<Vec<_>>();
         assert_eq!(names, ["batch", "scrap", "spot"]);
         let resource = (connector.gpu_resource.to_string(), connector.gpu_model_label.to_string());
@@ -220,13 +228,19 @@ mod tests {
         assert!(connector.device_classes.0.contains_key("gpu.example.com"));
         assert_eq!(connector.default_guarantee_hours.0.map(vocab::HorizonHours::get), Some(2));
         let own = PluginConfig { spot_priority_classes: "cheap".parse().unwrap(), ..PluginConfig::default() };
-        let names = own.with_extension(&read).unwrap().0.spot_priority_classes.names().clone();
+        let names = own
+            .with_extension(&read, &BTreeSet::from(["spot_priority_classes"]))
+            .unwrap()
+            .0
+            .spot_priority_classes
+            .names()
+            .clone();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["cheap"]);
     }
 
     #[test]
     fn an_extension_with_a_wrong_key_is_refused_with_the_right_ones() {
-        let refused = PluginConfig::default().with_extension(&kubeconfig("{uri: x}")).unwrap_err();
+        let refused = PluginConfig::default().with_extension(&kubeconfig("{uri: x}"), &BTreeSet::new()).unwrap_err();
         assert!(
             refused.contains("uri") && refused.contains("write url, cluster, tokenFile, caFile, gpuResource"),
             "{refused}"
