@@ -170,7 +170,7 @@ fn settings_from_another_source_are_shown_with_its_origin() {
     assert_eq!(origin(&filled, "database"), ("kubeconfig".into(), None));
     assert_eq!(origin(&filled, "refresh_s"), ("headroom.toml".into(), None));
     assert_eq!(filled.values().unwrap().listen, "127.0.0.1:9090");
-    // What is set to the default is set.
+    // A setting that a file sets to the default is set.
     let set = load(&format!("[quota-service]\nrefresh_s = {}\n", Example::default().refresh_s)).unwrap();
     let set = set.filled("kubeconfig", |values, set| {
         assert!(set.contains("refresh_s"), "{set:?}");

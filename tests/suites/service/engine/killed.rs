@@ -152,7 +152,7 @@ impl Two {
         self.running[number] = Self::one(&self.arguments[number]);
         let path = quota_path(1);
         while send_to(&self.addresses[number], "GET", &path, None).is_none_or(|(status, _)| status != 200) {
-            assert!(started.elapsed() < Duration::from_secs(10), "no quota after a restart");
+            assert!(started.elapsed() < Duration::from_secs(30), "no quota after a restart");
             std::thread::sleep(Duration::from_millis(2));
         }
         started.elapsed()
