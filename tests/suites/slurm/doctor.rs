@@ -53,7 +53,7 @@ fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others
     );
     set("preemptexempttime=0");
     // 2. Names, files and programs.
-    one(&[HOOK, ("HEADROOM_SPOT_QOS", "nosuch=1")], &["qos nosuch", "sacctmgr add qos nosuch"]);
+    one(&[HOOK, ("HEADROOM_SPOT_QOS", "nosuch=1")], &["qos nosuch", "sacctmgr -i add qos nosuch"]);
     one(&[HOOK, ("HEADROOM_QUOTA_FILE", "/nosuch/quota")], &["quota_file", "create /nosuch"]);
     one(&[("HEADROOM_SLURM_BIN", "/nosuch")], &["slurm", "cannot be started", "slurm_bin"]);
     one(&[("HEADROOM_MODE", "publish")], &["untyped jobs", "publish+hook"]);

@@ -16,7 +16,7 @@ pub(super) async fn judge(client: &Headroom, asker: &Asker<'_>) -> Option<Check>
     let status = async |method, path: &str| client.send::<Value>(method, path, &json!({})).await.err()?.status();
     let found = match status(Method::POST, "/v1/outcomes").await? {
         // A token of an organization reports usage, of all that connectors report.
-        403 if status(Method::POST, "/v1/usage").await == Some(403) => reads(asker),
+        403 if status(Method::POST, "/v1/usage").await == Some(403) => of_another_role(asker),
         403 => of_one_organization(asker),
         400 => match refused_lease(client, asker).await {
             Some(fault) => of_a_part(asker, &fault),
@@ -47,10 +47,10 @@ async fn refused_lease(client: &Headroom, asker: &Asker<'_>) -> Option<HeadroomE
     answer.err().filter(|fault| fault.status() == Some(403))
 }
 
-fn reads(asker: &Asker<'_>) -> String {
+fn of_another_role(asker: &Asker<'_>) -> String {
     let then = if asker.lease.is_some() { "no limit is written" } else { "quotas know nothing of this cluster" };
     format!(
-        "it may read alone: Headroom refuses what is reported, and {then}; write one of the role report into headroom_token_file"
+        "its role may not report: Headroom refuses what is reported, and {then}; write one of the role report into headroom_token_file"
     )
 }
 
@@ -174,8 +174,8 @@ mod tests {
             ),
             (Service { lease: 403, outcomes: 403, ..hidden }, lease, "its scope is one organization"),
             (Service { outcomes: 403, ..hidden }, None, "its scope is one organization"),
-            (Service { lease: 403, outcomes: 403, usage: 403, ..hidden }, lease, "it may read alone"),
-            (Service { outcomes: 403, usage: 403, ..hidden }, None, "it may read alone"),
+            (Service { lease: 403, outcomes: 403, usage: 403, ..hidden }, lease, "its role may not report"),
+            (Service { outcomes: 403, usage: 403, ..hidden }, None, "its role may not report"),
         ];
         for (service, lease, expected) in cases {
             let found = service.found(lease).await;

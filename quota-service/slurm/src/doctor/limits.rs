@@ -11,7 +11,7 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
     let mut checks = Vec::new();
     for name in config.spot_qos.0.keys().chain(&config.hp_qos.0).filter(|name| !qos.contains_key(*name)) {
         let found = "Slurm does not know it: add it, or correct its name in spot_qos or hp_qos";
-        checks.push(Check::fail(format!("qos {name}"), found, format!("sacctmgr add qos {name}")));
+        checks.push(Check::fail(format!("qos {name}"), found, format!("sacctmgr -i add qos {name}")));
     }
     if !config.mode.publishes() {
         return checks;
@@ -67,7 +67,7 @@ fn left(config: &Config, facts: &Facts) -> Vec<Check> {
             "it limits GPUs ({}) and is not in spot_qos: one that was keeps its last limit, which holds its jobs though they count as HP; leave a limit of your own",
             limits.join(",")
         );
-        let fix = format!("sacctmgr modify qos {name} set {}", cleared(&one.limits));
+        let fix = format!("sacctmgr -i modify qos {name} set {}", cleared(&one.limits));
         Check::warn(format!("qos {name}"), found, fix)
     };
     qos.iter().filter(|(name, one)| is_other(name) && is_ours(name, &one.limits)).map(warn).collect()
@@ -89,7 +89,7 @@ fn at_will(config: &Config, facts: &Facts) -> Vec<Check> {
         let found = format!(
             "it promises nothing, so that no limit of it is written: its jobs may take every idle GPU{idle}, and those with a promise wait; let those evict them, or set a limit of your own of gres/gpu"
         );
-        let fix = format!("sacctmgr modify qos {} set preempt+={name}", others.join(","));
+        let fix = format!("sacctmgr -i modify qos {} set preempt+={name}", others.join(","));
         Some(Check::warn(format!("qos {name}"), found, fix))
     };
     names.filter(|name| !promised.is_empty() && !gives_way(name)).filter_map(warn).collect()
@@ -117,7 +117,7 @@ fn partitions(config: &Config, facts: &Facts) -> Vec<Check> {
             let found = format!(
                 "its QOS {name} limits GPUs, and Slurm holds a job to the first limit that it finds; clear it, or keep spot jobs out of the partition"
             );
-            let fix = format!("sacctmgr modify qos {name} set {}", cleared(limits));
+            let fix = format!("sacctmgr -i modify qos {name} set {}", cleared(limits));
             Check::warn(format!("partition {partition}"), found, fix)
         })
     };
@@ -150,20 +150,20 @@ fn chain(config: &Config, facts: &Facts) -> Vec<Check> {
         let found = "Slurm does not know it: add it, or correct its name in spot_accounts";
         let shorter = promised.iter().rev().find(|(less, _)| less < hours);
         let parent = shorter.map(|(_, outer)| format!(" parent={outer}")).unwrap_or_default();
-        checks.push(Check::fail(format!("account {name}"), found, format!("sacctmgr add account {name}{parent}")));
+        checks.push(Check::fail(format!("account {name}"), found, format!("sacctmgr -i add account {name}{parent}")));
     }
     for pair in promised.windows(2) {
         let (outer, inner) = (pair[0].1, pair[1].1);
         if facts.parents.get(inner).is_some_and(|parent| parent != outer) {
             let found = format!("its parent is not {outer}: its jobs are not under the limit of {outer}");
-            let fix = format!("sacctmgr modify account {inner} set parent={outer}");
+            let fix = format!("sacctmgr -i modify account {inner} set parent={outer}");
             checks.push(Check::fail(format!("account {inner}"), found, fix));
         }
     }
     for name in config.spot_qos.0.keys() {
         if let Some(one) = qos.get(name).filter(|one| !one.limits.is_empty()) {
             let found = "it limits GPUs, and Slurm then ignores the limit of the account";
-            let fix = format!("sacctmgr modify qos {name} set {}", cleared(&one.limits));
+            let fix = format!("sacctmgr -i modify qos {name} set {}", cleared(&one.limits));
             checks.push(Check::fail(format!("qos {name}"), found, fix));
         }
     }

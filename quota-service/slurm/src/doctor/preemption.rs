@@ -67,7 +67,7 @@ fn evicting(config: &Config, facts: &Facts) -> Vec<Check> {
             checks.push(Check::warn(
                 format!("qos {name}"),
                 found,
-                format!("sacctmgr modify qos {name} set preempt-={other}"),
+                format!("sacctmgr -i modify qos {name} set preempt-={other}"),
             ));
         }
     }
@@ -79,7 +79,7 @@ fn some_do_not(config: &Config, qos: &BTreeMap<String, Qos>, name: &str) -> Opti
     let lacks = |hp: &&String| qos.get(*hp).is_some_and(|one| !one.preempts.contains(name));
     let lacking: Vec<&str> = config.hp_qos.0.iter().filter(lacks).map(String::as_str).collect();
     let found = format!("{} of hp_qos may not evict its jobs: HP jobs wait for them", lacking.join(", "));
-    let fix = format!("sacctmgr modify qos {} set preempt+={name}", lacking.join(","));
+    let fix = format!("sacctmgr -i modify qos {} set preempt+={name}", lacking.join(","));
     (!lacking.is_empty()).then(|| Check::warn(format!("qos {name}"), found, fix))
 }
 
@@ -100,7 +100,7 @@ fn none_evicts(config: &Config, qos: &BTreeMap<String, Qos>, name: &str) -> Opti
         [] => format!(
             "set hp_qos to the QOS of HP jobs, and let each evict it; doctor then prints the command for {name}"
         ),
-        known => format!("sacctmgr modify qos {} set preempt+={name}", known.join(",")),
+        known => format!("sacctmgr -i modify qos {} set preempt+={name}", known.join(",")),
     };
     Some(Check::warn(format!("qos {name}"), found, fix))
 }
@@ -116,7 +116,11 @@ fn priorities(config: &Config, facts: &Facts) -> Vec<Check> {
         let ((_, shorter, least), (_, longer, most)) = (pair[0], pair[1]);
         let found =
             format!("its priority {most} is not above that {least} of {shorter}: longer promises are broken first");
-        Check::fail(format!("qos {longer}"), found, format!("sacctmgr modify qos {longer} set priority={}", least + 1))
+        Check::fail(
+            format!("qos {longer}"),
+            found,
+            format!("sacctmgr -i modify qos {longer} set priority={}", least + 1),
+        )
     };
     wrong.map(check).collect()
 }
@@ -135,14 +139,14 @@ fn exemptions(config: &Config, facts: &Facts) -> Vec<Check> {
                 "it is in hard_qos and promises {} h, and Slurm exempts its jobs for {exempt_s} s",
                 hours.get()
             );
-            let fix = format!("sacctmgr modify qos {name} set preemptexempttime={}:00:00", hours.get());
+            let fix = format!("sacctmgr -i modify qos {name} set preemptexempttime={}:00:00", hours.get());
             checks.push(Check::fail(format!("qos {name}"), found, fix));
         } else if !is_hard && exempt_s > 0 {
             let by = if one.exempt_s.is_none() { " by PreemptExemptTime of slurm.conf" } else { "" };
             let found = format!(
                 "Slurm exempts its jobs for {exempt_s} s{by}: the promise is hard, and HP jobs wait; if that is meant, add it to hard_qos"
             );
-            let fix = format!("sacctmgr modify qos {name} set preemptexempttime=0");
+            let fix = format!("sacctmgr -i modify qos {name} set preemptexempttime=0");
             checks.push(Check::warn(format!("qos {name}"), found, fix));
         }
     }

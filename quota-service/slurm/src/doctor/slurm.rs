@@ -69,7 +69,8 @@ fn rights(config: &Config, facts: &Facts) -> Option<Check> {
     }
     let found = format!("{user} is {level}: nesting {} needs {needed}", config.nesting);
     // Adding a user that is known changes no level.
-    let fix = format!("sacctmgr add user {user} account=root; sacctmgr modify user {user} set adminlevel={needed}");
+    let fix =
+        format!("sacctmgr -i add user {user} account=root; sacctmgr -i modify user {user} set adminlevel={needed}");
     Some(Check::fail("rights", found, fix))
 }
 

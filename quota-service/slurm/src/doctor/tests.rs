@@ -93,7 +93,7 @@ fn a_release_that_is_newer_than_this_program_is_found() {
 fn missing_rights_are_found_with_the_command_that_gives_them() {
     one(
         |_, facts| facts.admin_level = "None".to_owned(),
-        &["Fail rights", "headroom is None", "sacctmgr modify user headroom set adminlevel=Administrator"],
+        &["Fail rights", "headroom is None", "sacctmgr -i modify user headroom set adminlevel=Administrator"],
     );
     one(|_, facts| facts.admin_level = "Operator".to_owned(), &["Fail rights", "nesting qos needs Administrator"]);
     let accounts = |config: &mut Config, facts: &mut Facts| {
@@ -146,7 +146,7 @@ fn a_spot_qos_that_hp_jobs_cannot_evict_is_found_though_another_spot_qos_can() {
     assert_eq!(bad.len(), 2, "{bad:#?}");
     assert_eq!(
         bad[0],
-        "Warn qos spot1h: no QOS of HP jobs may evict its jobs: HP jobs wait for them → sacctmgr modify qos normal set preempt+=spot1h"
+        "Warn qos spot1h: no QOS of HP jobs may evict its jobs: HP jobs wait for them → sacctmgr -i modify qos normal set preempt+=spot1h"
     );
     assert!(bad[1].contains("its jobs evict those of spot1h"), "{bad:#?}");
 }
@@ -161,7 +161,10 @@ fn each_qos_of_hp_jobs_has_to_evict_each_spot_qos() {
     };
     one(
         with("prod|100|spot1h|00:00:00|", "normal,prod"),
-        &["Warn qos spot4h: prod of hp_qos may not evict its jobs", "→ sacctmgr modify qos prod set preempt+=spot4h"],
+        &[
+            "Warn qos spot4h: prod of hp_qos may not evict its jobs",
+            "→ sacctmgr -i modify qos prod set preempt+=spot4h",
+        ],
     );
     assert_eq!(found(with("prod|100|spot1h|00:00:00|", "normal")), [""; 0], "prod is no QOS of HP jobs");
     assert_eq!(found(with("prod|100||00:00:00|", "")), [""; 0], "one of those that are no spot QOS evicts both");
@@ -191,7 +194,7 @@ fn a_qos_without_an_exemption_of_its_own_has_that_of_all_jobs_and_one_of_zero_ha
         global("spot1h|1|||"),
         &[
             "Warn qos spot1h: Slurm exempts its jobs for 1800 s by PreemptExemptTime of slurm.conf",
-            "→ sacctmgr modify qos spot1h set preemptexempttime=0",
+            "→ sacctmgr -i modify qos spot1h set preemptexempttime=0",
         ],
     );
     assert_eq!(found(global("spot1h|1||00:00:00|")), [""; 0], "that of the QOS comes first");
@@ -205,7 +208,7 @@ fn limits_that_hide_ours_are_found() {
     };
     one(
         partition,
-        &["Warn partition gpu", "first limit that it finds", "→ sacctmgr modify qos part set GrpTRES=gres/gpu=-1"],
+        &["Warn partition gpu", "first limit that it finds", "→ sacctmgr -i modify qos part set GrpTRES=gres/gpu=-1"],
     );
     let chain = |config: &mut Config, _: &mut Facts| config.nesting = Nesting::Accounts;
     one(
@@ -213,7 +216,7 @@ fn limits_that_hide_ours_are_found() {
         &[
             "Fail qos spot1h",
             "ignores the limit of the account",
-            "→ sacctmgr modify qos spot1h set GrpTRES=gres/gpu=-1",
+            "→ sacctmgr -i modify qos spot1h set GrpTRES=gres/gpu=-1",
         ],
     );
     let parents = |config: &mut Config, facts: &mut Facts| {
@@ -242,14 +245,14 @@ fn a_spot_qos_that_another_cluster_of_the_accounting_uses_is_found() {
 fn names_that_slurm_does_not_know_are_found() {
     one(
         |config, _| config.hp_qos = "high".parse().unwrap(),
-        &["Fail qos high: ", "in spot_qos or hp_qos → sacctmgr add qos high"],
+        &["Fail qos high: ", "in spot_qos or hp_qos → sacctmgr -i add qos high"],
     );
     let unknown = |config: &mut Config, facts: &mut Facts| {
         config.nesting = Nesting::Accounts;
         facts.qos = Ok(facts::qos(&QOS.replace("gres/gpu=4", "")));
         facts.accounts.remove("spot-4h");
     };
-    one(unknown, &["Fail account spot-4h: ", "in spot_accounts → sacctmgr add account spot-4h parent=spot"]);
+    one(unknown, &["Fail account spot-4h: ", "in spot_accounts → sacctmgr -i add account spot-4h parent=spot"]);
 }
 
 #[test]
@@ -261,7 +264,7 @@ fn a_qos_that_is_no_spot_qos_any_more_is_found_by_the_limits_that_headroom_wrote
         with("old|0||00:00:00|gres/gpu=12,gres/gpu:a100=12"),
         &[
             "Warn qos old: it limits GPUs (gres/gpu=12,gres/gpu:a100=12)",
-            "→ sacctmgr modify qos old set GrpTRES=gres/gpu=-1,gres/gpu:a100=-1",
+            "→ sacctmgr -i modify qos old set GrpTRES=gres/gpu=-1,gres/gpu:a100=-1",
         ],
     );
     one(with("old|0||00:00:00|gres/gpu:a100=12,gres/gpu:h100=1"), &["set GrpTRES=gres/gpu:a100=-1,gres/gpu:h100=-1"]);

@@ -123,7 +123,7 @@ async fn a_missing_token_and_one_that_reads_are_fixed_by_a_command_alone() {
     )
     .await;
     assert_eq!(bad.len(), 1, "{bad:#?}");
-    assert!(bad[0].starts_with("Fail token of headroom: it may read alone"), "{bad:#?}");
+    assert!(bad[0].starts_with("Fail token of headroom: its role may not report"), "{bad:#?}");
     assert!(
         bad[0].ends_with("→ quota-service token create --name headroom-slurm --role report --pool earth"),
         "{bad:#?}"
