@@ -7,6 +7,7 @@ mod chunks;
 mod columns;
 mod environment;
 mod error;
+mod folder;
 mod http;
 mod location;
 mod rows;

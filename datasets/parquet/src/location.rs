@@ -3,6 +3,7 @@
 use crate::chunks::Chunks;
 use crate::environment;
 use crate::error::SourceError;
+use crate::folder;
 use crate::http::{Connector, Patience};
 use futures_util::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
@@ -59,6 +60,7 @@ impl Files {
         }
         let missing = |fault: std::io::Error| SourceError::Missing { file: path.into(), why: fault.to_string() };
         let whole = Path::new(path).canonicalize().map_err(missing)?;
+        folder::check(Path::new(path), &mut vec![whole.clone()])?;
         let prefix = ObjectPath::from_absolute_path(&whole).map_err(|fault| invalid(fault.to_string()))?;
         // Files are named as the location was, not by where links lead.
         let name = |file: &ObjectPath| match file.prefix_match(&prefix) {
@@ -142,8 +144,23 @@ pub(crate) fn of_storage(file: PathBuf, fault: &object_store::Error) -> SourceEr
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
             SourceError::Missing { file, why: REFUSED.to_owned() }
         }
+        object_store::Error::InvalidPath { .. } => {
+            let why = format!(
+                "{text}: a key with an empty part, as in a//b, cannot be read; rename the object, or name a prefix without it"
+            );
+            SourceError::Missing { file, why }
+        }
+        // A disk that does not give a file now does not give it later.
+        object_store::Error::Generic { store: "LocalFileSystem", source } => {
+            SourceError::Missing { file, why: folder::unread(root_of(source.as_ref())) }
+        }
         _ => SourceError::Unavailable { file, why: text },
     }
+}
+
+/// The first cause.
+fn root_of<'a>(fault: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    std::iter::successors(Some(fault), |fault| fault.source()).last().unwrap_or(fault)
 }
 
 const REFUSED: &str = "the storage refuses access; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or the role";

@@ -138,6 +138,30 @@ fn a_folder_is_all_of_its_files_by_name() {
 }
 
 #[test]
+fn a_file_of_a_folder_that_is_not_there_or_cannot_be_listed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::copy(file("polars.parquet"), place("a.parquet")).unwrap();
+    std::fs::write(place("notes.txt"), "").unwrap();
+    let read = || Files::open(folder.path().to_str().unwrap()).map(|files| files.names().len());
+    assert_eq!(read().unwrap(), 1, "others are left out");
+    for (link, to, why) in [
+        ("b.parquet", "/nowhere/b.parquet", "No such file or directory"),
+        ("2024", "/nowhere/2024", "No such file or directory"),
+        ("again", ".", "a link back to a folder that it lies in"),
+        ("self.parquet", "self.parquet", "Too many levels of symbolic links"),
+    ] {
+        std::os::unix::fs::symlink(to, place(link)).unwrap();
+        let fault = read().unwrap_err();
+        let text = fault.to_string();
+        assert!(text.starts_with(&format!("{}: {why}", place(link).display())), "{text}");
+        assert!(!fault.is_retryable());
+        std::fs::remove_file(place(link)).unwrap();
+    }
+    assert_eq!(read().unwrap(), 1);
+}
+
+#[test]
 fn faults_name_file_row_group_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |location: &str| rows(location, "UTC", None).unwrap_err().to_string();
