@@ -218,7 +218,7 @@ local function answer_of(quota, limit, gpus, tasks, now)
     end
     local instead = others(quota, limit.type, gpus, limit.name)
     if gpus > limit.limit then
-        text = text .. "; it waits until the quota grows"
+        text = text .. "; it waits until that limit grows"
     else
         text = text .. (tasks > 1 and "; its tasks start as they fit" or "; it waits")
     end

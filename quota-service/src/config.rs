@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
 use vocab::ClusterName;
+use wire::bounds::MOST_LEASE_S;
 
 const LAST_HOUR_OF_DAY: u64 = 23;
 
@@ -264,6 +265,12 @@ impl Config {
     }
 
     fn check_replica(&self) -> Result<(), BadValue> {
+        if self.lease_s > MOST_LEASE_S {
+            return Err(BadValue::new(
+                "lease_s",
+                format!("{} s: nobody would lead for so long after a loss; write at most {MOST_LEASE_S}", self.lease_s),
+            ));
+        }
         if self.replica.chars().count() > 200 {
             return Err(BadValue::new("replica", "write at most 200 characters on one line"));
         }

@@ -1,4 +1,4 @@
-//! Folders of this machine: a list of their files leaves out a link that leads nowhere, and half of a history would be read as all of it.
+//! Folders of this machine: a list of their files leaves out a link that leads to nothing, and half of a history would be read as all of it.
 
 use crate::error::SourceError;
 use std::error::Error;
@@ -34,7 +34,7 @@ pub(crate) fn check(path: &Path, above: &mut Vec<PathBuf>) -> Result<(), SourceE
                 above.pop();
             }
             Ok(_) => {}
-            // A link that leads nowhere may have been to a folder of files, of any name.
+            // A link that leads to nothing may have been to a folder of files, of any name.
             Err(fault) => return Err(missing(&entry, &fault)),
         }
     }

@@ -1,5 +1,6 @@
 //! Writes a plan, and turns it into answers.
 
+use super::followed_reports::FollowedReports;
 use super::history::{History, news};
 use super::read;
 use crate::core::Core;
@@ -194,7 +195,8 @@ fn offered(mut pool: PublishedPool) -> PublishedPool {
     pool
 }
 
-/// Restores the quotas that were stored before a restart: they age from the time of their computation.
+/// Restores the quotas that were stored before a restart, lowered by the reports that were stored after them: they age from the time of
+/// their computation.
 ///
 /// # Errors
 /// The database does not answer.
@@ -204,7 +206,8 @@ pub async fn restore(quotas: &Quotas) -> Result<(), StoreError> {
     }
     let restored = restored(quotas).await?;
     if !restored.is_empty() {
-        quotas.publish(restored);
+        let reports = FollowedReports::read(quotas).await?;
+        quotas.publish(restored.into_iter().map(|pool| reports.lowered(pool)).collect());
     }
     Ok(())
 }

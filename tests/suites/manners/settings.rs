@@ -127,6 +127,7 @@ fn a_value_that_a_program_cannot_work_with_is_shown_and_refused_with_its_place()
         ("datasets", "database", "headroom.db", "it has no scheme; write sqlite://PATH or postgres://USER@HOST/NAME"),
         ("quota-service", "advertise", "here:80", "write http://HOST:PORT"),
         ("quota-service", "lease_s", "0", "0 is below 1, the least"),
+        ("quota-service", "lease_s", "601", "601 s: nobody would lead for so long after a loss; write at most 600"),
         ("quota-service", "listen", "localhost", "not an address: write ADDRESS:PORT, such as 127.0.0.1:8080"),
         ("quota-service", "as_of", "yesterday", "write a time with its offset"),
         ("quota-service", "refresh_s", "0", "0 is below 1, the least"),

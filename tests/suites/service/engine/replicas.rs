@@ -307,6 +307,7 @@ async fn a_report_that_lowers_a_quota_and_the_side_that_it_decides_show_at_every
         (5.0, true)
     );
     let late = replica(&database, "late").await;
+    assert_eq!(number(&quota(&late, 4).await["quota_gpus"]), 5.0, "one that starts has its reports before a renewal");
     late.follow().await;
     assert_eq!(quota(&late, 4).await, lowered, "one that begins to follow lowers the stored quota, too");
     // A report that raises waits for a renewal, everywhere.
