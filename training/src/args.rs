@@ -56,7 +56,8 @@ pub enum Command {
     Ablation(Ablation),
     /// Settings for your own data: tries some around the default ones, judged on validation weeks alone
     Tune(Tune),
-    /// The causes of a forecast: how much each kind of feature added, against the mean of the week before
+    /// The causes of a forecast of the model, before its online corrections: how much each kind of feature added, against the mean of the
+    /// week before
     Explain(Explain),
     /// The runs that were trained
     Runs {

@@ -97,6 +97,7 @@ impl Files {
             list().map_err(of_storage)?
         };
         found.retain(|file| file.location.as_ref().ends_with(ENDING));
+        without_folders(&mut found);
         found.sort_by(|one, other| one.location.cmp(&other.location));
         if found.is_empty() {
             return Err(SourceError::NoFiles { location: name(prefix).display().to_string() });
@@ -122,6 +123,17 @@ impl Files {
         let ObjectMeta { location, size, .. } = self.found[number].clone();
         Chunks::new(self.store.clone(), self.runtime.clone(), location, size)
     }
+}
+
+/// Leaves out the objects of no bytes by which consoles of object stores and Hadoop show a folder, such as one that is called
+/// `usage.parquet/`: their names have lost the slash.
+fn without_folders(found: &mut Vec<ObjectMeta>) {
+    let is_folder = |one: &ObjectMeta| {
+        let mut others = found.iter().filter(|other| other.location != one.location);
+        one.size == 0 && others.any(|other| other.location.prefix_matches(&one.location))
+    };
+    let folders: Vec<_> = found.iter().filter(|one| is_folder(one)).map(|one| one.location.clone()).collect();
+    found.retain(|one| !folders.contains(&one.location));
 }
 
 /// A fault of the storage.
@@ -186,3 +198,20 @@ const REFUSALS: [(&str, &str); 12] = [
     ("<Code>PermanentRedirect</Code>", "the bucket lies in another region; set AWS_REGION"),
     ("redirect without LOCATION", "the bucket lies in another region; set AWS_REGION"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    #[test]
+    fn objects_that_stand_for_folders_are_no_files_and_an_empty_file_is_one() {
+        let store = Arc::new(InMemory::new());
+        let runtime = Builder::new_current_thread().build().unwrap();
+        for (path, bytes) in [("runs/a.parquet", ""), ("runs/a.parquet/part-0.parquet", "PAR1"), ("runs/b.parquet", "")] {
+            runtime.block_on(store.put(&ObjectPath::from(path), bytes.into())).unwrap();
+        }
+        let files = Files::of(store, &ObjectPath::from("runs"), &|path| PathBuf::from(path.as_ref())).unwrap();
+        assert_eq!(files.names(), ["runs/a.parquet/part-0.parquet", "runs/b.parquet"].map(PathBuf::from));
+    }
+}

@@ -77,7 +77,7 @@ pub use overrides::{NewOverride, OverrideRecord, OverrideStore};
 pub use pool_states::{PoolStateStore, ReceivedState};
 pub use postgres::objects::ServerObjects;
 pub use proofs::ProofStore;
-pub use quotas::{QuotaBasis, QuotaStore, StoredQuota};
+pub use quotas::{QuotaBasis, QuotaStore, StoredQuota, StoredUnder};
 pub use reservations::{NewReservation, ReservationRecord, ReservationStore};
 pub use runs::{NewRun, Promotion, RunFacts, RunId, RunIdError, RunRecord, RunStore};
 pub use settings::{PoolPlacement, SettingsStore, StoredSettings};

@@ -1,6 +1,6 @@
 //! Computed quotas, with the answers and explanations that clients received.
 
-use crate::stored::{Stamp, amount, horizon, pool};
+use crate::stored::{Stamp, amount, horizon, pool, whole};
 use crate::{NewLearned, RunId, StoreError};
 use async_trait::async_trait;
 use vocab::{ClusterName, HorizonHours, MilliGpus, PoolId, UnixSeconds};
@@ -18,6 +18,8 @@ pub struct StoredQuota {
     pub quota: MilliGpus,
     /// The run whose forecasts were used; `None` if no model was.
     pub run_id: Option<RunId>,
+    /// Version of the pool's settings that it was computed with; `None` where the pool had none.
+    pub settings_version: Option<i64>,
     /// The answer to clients.
     pub answer_json: String,
     /// The explanation.
@@ -25,6 +27,15 @@ pub struct StoredQuota {
     /// Whether the history keeps answer and explanation, and not only the amount. The last quota of a pool and horizon
     /// always has both; an entry of the history without them has empty texts.
     pub is_explained: bool,
+}
+
+/// What stored quotas were computed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredUnder {
+    /// The lease of the cluster that they were stored under.
+    pub epoch: u64,
+    /// Version of the pool's settings that they know; `None` where it had none.
+    pub settings_version: Option<i64>,
 }
 
 /// The stored quotas of a pool as numbers: the first moves with each renewal, the others with what quotas rest on.
@@ -36,6 +47,8 @@ pub struct QuotaBasis {
     pub quota_id: i64,
     /// Time of their computation.
     pub computed_at: UnixSeconds,
+    /// What they were computed from; `None` if an earlier program, or one without a lease, has stored them.
+    pub stored_under: Option<StoredUnder>,
     /// Version of its settings, if it has any.
     pub settings_version: Option<i64>,
     /// Number of its newest override, if it ever had one.
@@ -88,6 +101,7 @@ pub trait QuotaStore {
 /// history, where that program stores them.
 pub(crate) const LATEST: &str =
     "SELECT quotas.cluster, quotas.gpu_model, quotas.hours, quotas.computed_at, quotas.quota_milli, quotas.run_id,
+         quotas.settings_version,
          CASE WHEN whole_id = quota_id THEN newest_quotas.answer_json ELSE quotas.answer_json END AS answer_json,
          CASE WHEN whole_id = quota_id THEN newest_quotas.explanation_json ELSE quotas.explanation_json END
              AS explanation_json
@@ -97,6 +111,7 @@ pub(crate) const LATEST: &str =
 
 /// One statement, so that no renewal comes between its parts.
 pub(crate) const BASES: &str = "SELECT newest.cluster, newest.gpu_model, newest.quota_id, newest.computed_at,
+         known.lease_epoch, known.settings_version AS known_settings_version,
          (SELECT version FROM pool_settings
           WHERE pool_settings.cluster = newest.cluster AND pool_settings.gpu_model = newest.gpu_model)
              AS settings_version,
@@ -111,7 +126,8 @@ pub(crate) const BASES: &str = "SELECT newest.cluster, newest.gpu_model, newest.
      FROM (SELECT newest_quotas.cluster, newest_quotas.gpu_model, max(quotas.id) AS quota_id,
                max(quotas.computed_at) AS computed_at
            FROM newest_quotas JOIN quotas ON quotas.id = newest_quotas.quota_id
-           GROUP BY newest_quotas.cluster, newest_quotas.gpu_model) AS newest";
+           GROUP BY newest_quotas.cluster, newest_quotas.gpu_model) AS newest
+         JOIN quotas AS known ON known.id = newest.quota_id";
 
 row! {
     pub(crate) struct BasisRow {
@@ -119,6 +135,8 @@ row! {
         pub gpu_model: String,
         pub quota_id: i64,
         pub computed_at: Stamp,
+        pub lease_epoch: Option<i64>,
+        pub known_settings_version: Option<i64>,
         pub settings_version: Option<i64>,
         pub override_id: Option<i64>,
         pub withdrawn: i64,
@@ -131,10 +149,12 @@ impl TryFrom<BasisRow> for QuotaBasis {
     type Error = StoreError;
 
     fn try_from(row: BasisRow) -> Result<Self, StoreError> {
+        let epoch = row.lease_epoch.map(|epoch| whole("lease of a quota", epoch)).transpose()?;
         Ok(Self {
             pool: pool(&row.cluster, &row.gpu_model)?,
             quota_id: row.quota_id,
             computed_at: row.computed_at.0,
+            stored_under: epoch.map(|epoch| StoredUnder { epoch, settings_version: row.known_settings_version }),
             settings_version: row.settings_version,
             override_id: row.override_id,
             withdrawn: row.withdrawn,
@@ -151,6 +171,7 @@ row! {
         pub computed_at: Stamp,
         pub quota_milli: i64,
         pub run_id: Option<i64>,
+        pub settings_version: Option<i64>,
         pub answer_json: String,
         pub explanation_json: String,
     }
@@ -166,6 +187,7 @@ impl TryFrom<QuotaRow> for StoredQuota {
             computed_at: row.computed_at.0,
             quota: amount("quota", row.quota_milli)?,
             run_id: row.run_id.map(RunId::new),
+            settings_version: row.settings_version,
             answer_json: row.answer_json,
             is_explained: !row.explanation_json.is_empty(),
             explanation_json: row.explanation_json,

@@ -47,18 +47,28 @@ pub struct OrganizationShare {
 /// ```
 /// use forecaster::bound::StepTotal;
 ///
-/// let total = StepTotal { mean_gpus: 30.0, stddev_gpus: 5.0 };
+/// let total = StepTotal { mean_gpus: 30.0, stddev_gpus: 5.0, lowered_gpus: 2.0 };
 /// assert!((total.quantile_gpus(0.9) - 36.407_76).abs() < 1e-5);
+/// assert_eq!(total.expected_gpus(), 28.0);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepTotal {
-    /// Mean of the pool's demand at the step, in GPUs.
+    /// Mean of the pool's demand at the step that bounds rest on, in GPUs.
     pub mean_gpus: f64,
     /// Standard deviation, in GPUs.
     pub stddev_gpus: f64,
+    /// By how much less the forecasts expect where demand fell within the last hour, in GPUs; a peak may come again, so that bounds do
+    /// not follow.
+    pub lowered_gpus: f64,
 }
 
 impl StepTotal {
+    /// The sum of the means of the organizations' forecasts, in GPUs.
+    #[must_use]
+    pub fn expected_gpus(&self) -> f64 {
+        self.mean_gpus - self.lowered_gpus
+    }
+
     /// The quantile at `p`, 0 < p < 1, in GPUs.
     #[must_use]
     pub fn quantile_gpus(&self, p: f64) -> f64 {
@@ -197,10 +207,13 @@ impl Aggregator<'_> {
     /// Totals of so many steps, which all forecasts have.
     fn totals(&self, steps: usize) -> Vec<StepTotal> {
         let organizations = self.forecasts.len();
-        let (mut means, mut stddevs) = (vec![0.0; steps], vec![0.0; steps * organizations]);
+        let mut sums = vec![StepTotal { mean_gpus: 0.0, stddev_gpus: 0.0, lowered_gpus: 0.0 }; steps];
+        let mut stddevs = vec![0.0; steps * organizations];
         for (place, forecast) in self.forecasts.iter().enumerate() {
             for (step, one) in forecast.steps()[..steps].iter().enumerate() {
-                means[step] += forecast.mean_for_bounds_gpus(step);
+                let mean_gpus = forecast.mean_for_bounds_gpus(step);
+                sums[step].mean_gpus += mean_gpus;
+                sums[step].lowered_gpus += mean_gpus - one.mean_gpus;
                 stddevs[step * organizations + place] = one.stddev_gpus;
             }
         }
@@ -210,8 +223,8 @@ impl Aggregator<'_> {
             None => (0..steps).map(independent).collect(),
             Some(known) => known.variances(&stddevs, organizations, steps),
         };
-        let total = |(mean_gpus, variance): (f64, f64)| StepTotal { mean_gpus, stddev_gpus: variance.max(0.0).sqrt() };
-        means.into_iter().zip(variances).map(total).collect()
+        let total = |(sum, variance): (StepTotal, f64)| StepTotal { stddev_gpus: variance.max(0.0).sqrt(), ..sum };
+        sums.into_iter().zip(variances).map(total).collect()
     }
 
     /// The part of each organization in the bound over each of the offered hours.

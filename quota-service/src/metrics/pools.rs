@@ -69,7 +69,7 @@ fn describe_inputs(made_of: &PoolQuota, now: UnixSeconds) {
     gauge!("headroom_run_age_seconds", "cluster" => id.cluster.to_string()).set(now.since_s(learned_until) as f64);
     for (index, total) in made_of.bounds.last().iter().flat_map(|bound| &bound.totals).enumerate() {
         let labels = of_pool_and(id, "step", &(index + 1));
-        gauge!("headroom_forecast_mean_gpus", &labels).set(total.mean_gpus);
+        gauge!("headroom_forecast_mean_gpus", &labels).set(total.expected_gpus());
         gauge!("headroom_forecast_stddev_gpus", &labels).set(total.stddev_gpus);
     }
     let sold = made_of.supply.sold.last_key_value().map_or(0.0, |(_, sold)| sold.gpus.as_gpus());

@@ -43,7 +43,11 @@ impl Details {
         let Some((_, longest)) = by_hours.last_key_value() else { return Self::default() };
         let issue = command_line::hour(&longest.forecast.issue_time).ok();
         let totals = longest.bound.totals.iter();
-        let totals = totals.map(|one| StepTotal { mean_gpus: one.mean_gpus, stddev_gpus: one.stddev_gpus });
+        let totals = totals.map(|one| StepTotal {
+            mean_gpus: one.mean_gpus,
+            stddev_gpus: one.stddev_gpus,
+            lowered_gpus: one.lowered_gpus,
+        });
         let has_its_time = |from: &str, to: &str| {
             let times = command_line::instant(from).ok().zip(command_line::instant(to).ok());
             times.is_some_and(|(from, to)| from <= now && now < to)
@@ -64,7 +68,7 @@ fn forecast(issue: HourStart, totals: impl Iterator<Item = StepTotal>) -> Vec<Po
     let step = |(index, total): (usize, StepTotal)| PoolForecastStep {
         step: step_number(index + 1),
         target_time: issue.plus_hours(index as i64).to_string(),
-        mean_gpus: total.mean_gpus,
+        mean_gpus: total.expected_gpus(),
         stddev_gpus: total.stddev_gpus,
         q90_gpus: total.quantile_gpus(0.9),
     };

@@ -246,6 +246,7 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
         step: step_number(index + 1),
         mean_gpus: total.mean_gpus,
         stddev_gpus: total.stddev_gpus,
+        lowered_gpus: total.lowered_gpus,
     };
     BoundExplanation {
         aggregation: pool.aggregation.to_string(),

@@ -4,14 +4,14 @@
 use crate::published::Hold;
 use crate::quotas::Quotas;
 use std::collections::BTreeMap;
-use store::{QuotaBasis, StoreError};
+use store::{QuotaBasis, StoreError, StoredUnder};
 use vocab::PoolId;
 
 /// Knowledge of the newest quotas of a pool.
 struct Known {
-    /// As it was when they were new here.
+    /// As it was when they were new here, with the settings that they know.
     basis: QuotaBasis,
-    /// Of the lease then.
+    /// Of the lease under which they were stored; where that is not known, of the lease when they were new here.
     epoch: u64,
     /// Whether they did not know the newest override then.
     is_outdated: bool,
@@ -51,9 +51,15 @@ impl Known {
             }
             // An override from before the quotas before them is known to these: the clocks of two services may differ.
             let is_outdated = is_overridden(&before.basis, now) && is_overridden_since(now);
-            return Self { basis: now.clone(), epoch, is_outdated };
+            return Self::new(now, epoch, is_outdated);
         }
-        Self { basis: now.clone(), epoch, is_outdated: is_overridden_since(now) }
+        Self::new(now, epoch, is_overridden_since(now))
+    }
+
+    fn new(now: &QuotaBasis, epoch: u64, is_outdated: bool) -> Self {
+        let StoredUnder { epoch, settings_version } =
+            now.stored_under.unwrap_or(StoredUnder { epoch, settings_version: now.settings_version });
+        Self { basis: QuotaBasis { settings_version, ..now.clone() }, epoch, is_outdated }
     }
 
     /// Why nothing is promised by the quotas that are still the newest; `None` where they rest on what they did.
@@ -86,7 +92,20 @@ mod tests {
         let computed_at = UnixSeconds::new(computed_s);
         let (settings_version, override_id, withdrawn, overridden_at) =
             (Some(1), Some(1), 0, Some(UnixSeconds::new(50)));
-        QuotaBasis { pool, quota_id, computed_at, settings_version, override_id, withdrawn, overridden_at }
+        let stored_under = None;
+        QuotaBasis { pool, quota_id, computed_at, stored_under, settings_version, override_id, withdrawn, overridden_at }
+    }
+
+    #[test]
+    fn quotas_that_are_seen_for_the_first_time_are_held_back_by_what_they_were_stored_under() {
+        let stored = |epoch, settings_version| {
+            let under = StoredUnder { epoch, settings_version };
+            let basis = QuotaBasis { stored_under: Some(under), ..basis(1, 100) };
+            Known::of(None, &basis, 7).hold(&basis, 7)
+        };
+        assert_eq!(stored(7, Some(1)), None);
+        assert_eq!(stored(6, Some(1)), Some(Hold::NotRenewed), "a takeover since");
+        assert_eq!(stored(7, None), Some(Hold::Change), "settings since");
     }
 
     #[test]

@@ -65,6 +65,7 @@ mod tests {
             computed_at: UnixSeconds::new(at),
             quota: MilliGpus::from_gpus(4),
             run_id: None,
+            settings_version: None,
             answer_json: "{}".to_owned(),
             explanation_json: "{}".to_owned(),
             is_explained: true,

@@ -107,6 +107,7 @@ fn to_store(pool: &PublishedPool, history: &History, every_s: u64) -> Vec<(Store
             computed_at: made_of.computed_at,
             quota: quota.quota,
             run_id: Some(made_of.run.id),
+            settings_version: made_of.settings.version,
             answer_json: json(&answer.fresh),
             explanation_json: json(&explanation),
             is_explained: true,

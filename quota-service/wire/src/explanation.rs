@@ -282,10 +282,14 @@ pub struct AggregationTrial {
 pub struct StepTotalBody {
     /// The hour ahead, from 1.
     pub step: u8,
-    /// The mean.
+    /// The mean that bounds rest on.
     pub mean_gpus: f64,
     /// The standard deviation.
     pub stddev_gpus: f64,
+    /// By how much less the forecast expects where demand fell within the last hour; a peak may come again, so that bounds do not
+    /// follow. 0 in explanations stored before it was known.
+    #[serde(default)]
+    pub lowered_gpus: f64,
 }
 
 /// An organization's own bound.

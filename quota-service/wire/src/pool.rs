@@ -180,12 +180,12 @@ pub struct PoolForecastStep {
     pub step: u8,
     /// The start of the hour that is forecast.
     pub target_time: String,
-    /// The mean.
+    /// The mean: the sum of those of the organizations.
     pub mean_gpus: f64,
     /// The standard deviation.
     pub stddev_gpus: f64,
-    /// The 0.9 quantile of a Gaussian of this mean and deviation, as if organizations were independent: demand may be above it in more
-    /// than a tenth of the hours. B_H is calibrated.
+    /// The 0.9 quantile of a Gaussian of this deviation, as if organizations were independent: demand may be above it in more than a
+    /// tenth of the hours. B_H is calibrated. It rests on the mean before that was lowered where demand fell within the last hour.
     pub q90_gpus: f64,
 }
 

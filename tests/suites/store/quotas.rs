@@ -1,4 +1,4 @@
-use store::{NewLearned, RunId, StoreError, StoredLearned, StoredQuota};
+use store::{NewLearned, RunId, StoreError, StoredLearned, StoredQuota, StoredUnder};
 use tests::fixture::{at, cluster, gpus, hours, pool, put_clusters};
 use tests::{TestDatabase, on_both_databases};
 
@@ -9,6 +9,7 @@ on_both_databases![
     a_quota_of_an_unknown_run_keeps_the_others_out,
     learned_state_is_written_with_the_quotas_or_not_at_all,
     the_history_keeps_every_amount_and_the_explanations_that_are_new,
+    a_basis_has_the_lease_and_the_settings_that_the_newest_quotas_were_stored_under,
 ];
 
 fn quota(pool_text: &str, h: u64, computed_at: i64, amount: &str) -> StoredQuota {
@@ -18,6 +19,7 @@ fn quota(pool_text: &str, h: u64, computed_at: i64, amount: &str) -> StoredQuota
         computed_at: at(computed_at),
         quota: gpus(amount),
         run_id: None,
+        settings_version: None,
         answer_json: format!("{{\"quota_gpus\": {amount}}}"),
         explanation_json: "{}".to_owned(),
         is_explained: true,
@@ -122,4 +124,22 @@ async fn the_history_keeps_every_amount_and_the_explanations_that_are_new(databa
     for checked in store.integrity().await.unwrap() {
         assert!(checked.faults.is_empty(), "{checked:?}");
     }
+}
+
+async fn a_basis_has_the_lease_and_the_settings_that_the_newest_quotas_were_stored_under(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let under = async || store.quota_bases().await.unwrap()[0].stored_under;
+    let set = |h, at, settings_version| StoredQuota { settings_version, ..quota("earth:A100", h, at, "1") };
+    store.insert_quotas(&[set(1, 100, Some(2)), set(4, 100, Some(2))], &[]).await.unwrap();
+    assert_eq!(under().await, None, "there was no lease");
+    let lease = store.take_lease(&cluster("earth"), None, "one", "").await.unwrap().unwrap();
+    store.insert_quotas(&[set(4, 200, Some(3))], &[]).await.unwrap();
+    assert_eq!(under().await, Some(StoredUnder { epoch: lease.epoch, settings_version: Some(3) }));
+    assert_eq!(store.latest_quotas(None).await.unwrap(), [set(1, 100, Some(2)), set(4, 200, Some(3))]);
+    let seen = store.leases().await.unwrap();
+    let next = store.take_lease(&cluster("earth"), seen.first(), "two", "").await.unwrap().unwrap();
+    assert_eq!(under().await.unwrap().epoch, lease.epoch, "as they were stored");
+    store.insert_quotas(&[set(4, 300, None)], &[]).await.unwrap();
+    assert_eq!(under().await, Some(StoredUnder { epoch: next.epoch, settings_version: None }));
 }

@@ -82,10 +82,12 @@ impl QuotaStore for SqlStore {
 
 async fn insert(connection: &mut SqlConnection, quota: &StoredQuota) -> Result<i64, StoreError> {
     let (answer, explanation) = kept(quota);
+    // Whoever writes under a lease has proved it in this transaction.
     sqlx::query_scalar(
         "INSERT INTO quotas
-             (cluster, gpu_model, hours, computed_at, quota_milli, run_id, answer_json, explanation_json)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
+             (cluster, gpu_model, hours, computed_at, quota_milli, run_id, answer_json, explanation_json, settings_version,
+              lease_epoch)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT epoch FROM leases WHERE cluster = $1)) RETURNING id",
     )
     .bind(quota.pool.cluster.as_str())
     .bind(quota.pool.gpu_model.as_str())
@@ -95,6 +97,7 @@ async fn insert(connection: &mut SqlConnection, quota: &StoredQuota) -> Result<i
     .bind(quota.run_id.map(RunId::get))
     .bind(answer)
     .bind(explanation)
+    .bind(quota.settings_version)
     .fetch_one(connection)
     .await
     .map_err(unless_missing("cluster", owners(quota)))

@@ -160,12 +160,17 @@ async fn a_service_that_follows_offers_nothing_by_a_quota_that_a_change_has_outd
     let mut settings = one.get(path).await.expect(200);
     settings["offered_hours"] = json!([1, 4]);
     let _ = one.put(path, &settings).await.expect(200);
-    other.follow().await;
-    assert_eq!(available(&other).await, [0.0; 3]);
+    let later = replica(&database, "later").await;
+    for follower in [&other, &later] {
+        follower.follow().await;
+        assert_eq!(available(follower).await, [0.0; 3]);
+    }
     accept_quotas(&database).await;
     one.renew().await;
-    other.follow().await;
-    assert!(available(&other).await[0] > 0.0);
+    for follower in [&other, &later] {
+        follower.follow().await;
+        assert!(available(follower).await[0] > 0.0);
+    }
     assert_eq!(one.send(axum::http::Method::DELETE, "/v1/overrides/1", &[], None).await.status, 204);
     other.follow().await;
     assert_eq!(available(&other).await, [0.0; 3]);
@@ -180,14 +185,20 @@ async fn a_service_that_follows_offers_nothing_before_the_one_that_took_over_has
     for service in [&other, &third] {
         service.service.renewals.update_leases().await.unwrap();
     }
-    third.follow().await;
-    assert_eq!(available(&third).await, [0.0; 3]);
-    let answer = quota(&third, 4).await;
-    assert!(codes(&answer).contains(&"not_renewed_since_takeover".to_owned()), "{answer}");
+    // One that begins to follow after the takeover has not seen the lease of before.
+    let late = replica(&database, "late").await;
+    for follower in [&third, &late] {
+        follower.follow().await;
+        assert_eq!(available(follower).await, [0.0; 3]);
+        let answer = quota(follower, 4).await;
+        assert!(codes(&answer).contains(&"not_renewed_since_takeover".to_owned()), "{answer}");
+    }
     other.renew().await;
-    third.follow().await;
-    assert_eq!(available(&third).await, available(&other).await);
-    assert!(available(&third).await[0] > 0.0);
+    for follower in [&third, &late] {
+        follower.follow().await;
+        assert_eq!(available(follower).await, available(&other).await);
+        assert!(available(follower).await[0] > 0.0);
+    }
 }
 
 async fn a_service_that_takes_over_a_pool_whose_first_task_came_meanwhile_says_that_it_has_not_renewed(
