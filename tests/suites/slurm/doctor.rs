@@ -52,6 +52,9 @@ fn doctor_finds_nothing_in_a_good_installation_and_names_what_is_wrong_in_others
         &["qos spot4h", "exempts its jobs for 3600 s", "preemptexempttime=4:00:00"],
     );
     set("preemptexempttime=0");
+    set("preemptmode=suspend");
+    one(&[HOOK], &["qos spot4h", "its preemptmode is suspend", "set preemptmode=requeue"]);
+    set("preemptmode=cluster");
     // 2. Names, files and programs.
     one(&[HOOK, ("HEADROOM_SPOT_QOS", "nosuch=1")], &["qos nosuch", "sacctmgr -i add qos nosuch"]);
     one(&[HOOK, ("HEADROOM_QUOTA_FILE", "/nosuch/quota")], &["quota_file", "create /nosuch"]);

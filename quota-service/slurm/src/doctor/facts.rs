@@ -15,6 +15,8 @@ pub struct Qos {
     pub preempts: BTreeSet<String>,
     /// Seconds for which its jobs are not evicted; none where those of all jobs hold (`PreemptExemptTime` of `slurm.conf`).
     pub exempt_s: Option<u64>,
+    /// How its jobs are evicted; none where that is as for all jobs (`PreemptMode` of `slurm.conf`).
+    pub preempt_mode: Option<String>,
     /// Limits of GPUs.
     pub limits: limits::Tres,
 }
@@ -97,7 +99,7 @@ impl Facts {
     }
 
     async fn read_accounting(&mut self, site: &Site) -> Result<(), RecordsError> {
-        let format = "format=name,priority,preempt,preemptexempttime,grptres";
+        let format = "format=name,priority,preempt,preemptexempttime,grptres,preemptmode";
         let text = site.text("sacctmgr", &["-nP", "show", "qos", format]).await?;
         self.qos = Ok(qos(&text));
         self.tracked = site.tracked().await?;
@@ -136,16 +138,17 @@ fn user() -> String {
     named.or_else(|| std::env::var("USER").ok()).unwrap_or_default()
 }
 
-/// QOS of `name|priority|preempt|exempt|grptres`.
+/// QOS of `name|priority|preempt|exempt|grptres|preemptmode`.
 pub(super) fn qos(text: &str) -> BTreeMap<String, Qos> {
     let mut all = BTreeMap::new();
     for line in text.lines() {
-        if let [name, priority, preempts, exempt, limits] = line.split('|').collect::<Vec<_>>()[..] {
+        if let [name, priority, preempts, exempt, limits, ref mode @ ..] = line.split('|').collect::<Vec<_>>()[..] {
             let limits = limits::of_qos(&format!("{name}|{limits}")).remove(name).unwrap_or_default();
             let preempts = preempts.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect();
             // sacctmgr prints nothing for a QOS that has none of its own, and 00:00:00 for one that is never exempt.
             let exempt_s = (!exempt.is_empty()).then(|| seconds(exempt));
-            let one = Qos { priority: priority.parse().unwrap_or(0), preempts, exempt_s, limits };
+            let preempt_mode = mode.first().filter(|mode| !mode.is_empty() && **mode != "cluster").map(|mode| (*mode).to_owned());
+            let one = Qos { priority: priority.parse().unwrap_or(0), preempts, exempt_s, preempt_mode, limits };
             all.insert(name.to_owned(), one);
         }
     }

@@ -18,7 +18,7 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
         checks.push(Check::warn("preemption", found, fix));
         return checks;
     }
-    checks.push(mode(facts));
+    checks.extend(modes(config, facts));
     if let Some(key) = ["SchedulerParameters", "PreemptParameters"]
         .into_iter()
         .find(|key| facts.config.lists(key, "preempt_youngest_first"))
@@ -38,13 +38,30 @@ pub fn of(config: &Config, facts: &Facts) -> Vec<Check> {
     checks
 }
 
-fn mode(facts: &Facts) -> Check {
+/// How spot jobs are evicted: by the mode of their QOS, else by that of all jobs.
+fn modes(config: &Config, facts: &Facts) -> Vec<Check> {
+    let gives_back = |mode: &str| {
+        let mode = mode.to_ascii_uppercase();
+        mode.contains("REQUEUE") || mode.contains("CANCEL")
+    };
     let mode = facts.config.get("PreemptMode");
-    if mode.contains("REQUEUE") || mode.contains("CANCEL") {
-        return Check::ok("preemption", format!("preempt/qos, {mode}"));
+    let known = facts.qos.as_ref().ok().into_iter();
+    let spot: Vec<_> = known.flatten().filter(|(name, _)| config.spot_qos.0.contains_key(*name)).collect();
+    let follows = spot.is_empty() || spot.iter().any(|(_, one)| one.preempt_mode.is_none());
+    let mut checks = vec![if gives_back(mode) || !follows {
+        Check::ok("preemption", format!("preempt/qos, {mode}"))
+    } else {
+        let found = format!("PreemptMode is {mode}: an evicted job does not give its GPUs back");
+        Check::fail("preemption", found, "set PreemptMode=REQUEUE in slurm.conf and restart slurmctld")
+    }];
+    for (name, one) in spot {
+        if let Some(own) = one.preempt_mode.as_ref().filter(|own| !gives_back(own)) {
+            let found = format!("its preemptmode is {own}: an evicted job does not give its GPUs back");
+            let fix = format!("sacctmgr -i modify qos {name} set preemptmode=requeue");
+            checks.push(Check::fail(format!("qos {name}"), found, fix));
+        }
     }
-    let found = format!("PreemptMode is {mode}: an evicted job does not give its GPUs back");
-    Check::fail("preemption", found, "set PreemptMode=REQUEUE in slurm.conf and restart slurmctld")
+    checks
 }
 
 /// HP jobs have to be able to evict each spot QOS: all QOS of `hp_qos`, or else one at least that is no spot QOS.

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 const GOOD: &str = "AccountingStorageType = accounting_storage/slurmdbd\nAccountingStorageEnforce = associations,limits,qos\n\
     PreemptType = preempt/qos\nPreemptMode = REQUEUE\nPreemptExemptTime = 00:00:00\nSchedulerParameters = bf_interval=5\n\
     JobSubmitPlugins = lua\nSlurmUser = slurm(64030)\nClusterName = t\n";
-const QOS: &str = "normal|100|spot1h,spot4h|00:00:00|\nspot1h|1||00:00:00|gres/gpu=4\nspot4h|4||04:00:00|\n";
+const QOS: &str =
+    "normal|100|spot1h,spot4h|00:00:00||cluster\nspot1h|1||00:00:00|gres/gpu=4|cluster\nspot4h|4||04:00:00||cluster\n";
 
 fn config() -> Config {
     Config {
@@ -130,6 +131,16 @@ fn preemption_that_evicts_nobody_or_gives_nothing_back_is_found() {
         &["Fail preemption", "does not give its GPUs back", "PreemptMode=REQUEUE"],
     );
     one(
+        |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("gpu=4|cluster", "gpu=4|suspend"))),
+        &["Fail qos spot1h: its preemptmode is suspend", "→ sacctmgr -i modify qos spot1h set preemptmode=requeue"],
+    );
+    let by_qos = QOS.replace("gpu=4|cluster", "gpu=4|requeue").replace("04:00:00||cluster", "04:00:00||cancel");
+    let each_has_its_own = |_: &mut Config, facts: &mut Facts| {
+        set(facts, "PreemptMode", "SUSPEND,GANG");
+        facts.qos = Ok(facts::qos(&by_qos));
+    };
+    assert_eq!(found(each_has_its_own), [""; 0]);
+    one(
         |_, facts| facts.qos = Ok(facts::qos(&QOS.replace("spot1h,spot4h", "spot1h"))),
         &["Warn qos spot4h", "set preempt+=spot4h"],
     );
@@ -160,14 +171,14 @@ fn each_qos_of_hp_jobs_has_to_evict_each_spot_qos() {
         }
     };
     one(
-        with("prod|100|spot1h|00:00:00|", "normal,prod"),
+        with("prod|100|spot1h|00:00:00||cluster", "normal,prod"),
         &[
             "Warn qos spot4h: prod of hp_qos may not evict its jobs",
             "→ sacctmgr -i modify qos prod set preempt+=spot4h",
         ],
     );
-    assert_eq!(found(with("prod|100|spot1h|00:00:00|", "normal")), [""; 0], "prod is no QOS of HP jobs");
-    assert_eq!(found(with("prod|100||00:00:00|", "")), [""; 0], "one of those that are no spot QOS evicts both");
+    assert_eq!(found(with("prod|100|spot1h|00:00:00||cluster", "normal")), [""; 0], "prod is no QOS of HP jobs");
+    assert_eq!(found(with("prod|100||00:00:00||cluster", "")), [""; 0], "one of those that are no spot QOS evicts both");
 }
 
 #[test]
