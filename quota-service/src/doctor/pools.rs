@@ -92,8 +92,8 @@ fn offered(id: &PoolId, settings: &ServedSettings, horizon: Option<HorizonHours>
     Some(Check::fail(format!("settings {id}"), fault, fix))
 }
 
-/// The first step that a quota lacks.
-async fn next_step(store: &dyn Store, cluster: &ClusterName) -> Result<String, StoreError> {
+/// The first step that a quota lacks; `running` is that of one that lacks none.
+async fn next_step(store: &dyn Store, cluster: &ClusterName, running: String) -> Result<String, StoreError> {
     Ok(if store.measured_range(cluster).await?.is_none() {
         format!(
             "datasets ingest --format usage FILE with rows of {cluster}, or POST /v1/usage; then train --cluster {cluster}"
@@ -101,22 +101,22 @@ async fn next_step(store: &dyn Store, cluster: &ClusterName) -> Result<String, S
     } else if store.promoted(cluster).await?.is_none() {
         format!("train --cluster {cluster}")
     } else {
-        "start quota-service".to_owned()
+        running
     })
 }
 
 async fn quota(store: &dyn Store, id: &PoolId, config: &Config, now: UnixSeconds) -> Result<Check, StoreError> {
     let label = format!("quota {id}");
     let stored = store.latest_quotas(Some(&id.cluster)).await?;
-    let Some(oldest) = stored.iter().filter(|quota| quota.pool == *id).map(|quota| quota.computed_at).min() else {
-        return Ok(Check::warn(label, "no quota is computed yet", next_step(store, &id.cluster).await?));
-    };
-    let (stage, _) = stage(oldest, now);
-    let found = format!("{}, computed {}", stage.as_str(), ago(now.since_s(oldest)));
     let fix = format!(
         "start quota-service; if it runs, ask for the reason: curl 'http://{}/v1/quota/explain?cluster={}&gpu_model={}&hours=1'",
         config.listen, id.cluster, id.gpu_model
     );
+    let Some(oldest) = stored.iter().filter(|quota| quota.pool == *id).map(|quota| quota.computed_at).min() else {
+        return Ok(Check::warn(label, "no quota is computed yet", next_step(store, &id.cluster, fix).await?));
+    };
+    let (stage, _) = stage(oldest, now);
+    let found = format!("{}, computed {}", stage.as_str(), ago(now.since_s(oldest)));
     Ok(match stage {
         Stage::Fresh => Check::ok(label, found),
         Stage::Stale => Check::warn(label, found, fix),
