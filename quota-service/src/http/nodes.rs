@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::IntoParams;
-use vocab::{ClusterName, NameError, Node, NodeId};
+use vocab::{ClusterName, NameError, Node, NodeId, PoolId};
 use wire::{FieldFault, NodeBody, NodeList, NodeLossBody, Problem};
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -110,12 +110,20 @@ pub async fn put(
     let before = before.map(|before| before.pool);
     // Both pools of a node that has moved have to know.
     for pool in before.iter().filter(|pool| **pool != node.pool).chain([&node.pool]) {
-        renewals.engine.ask_if_running(pool, Order::TakeInNodes).await?;
+        take_in(&renewals, pool, &node.id, Order::TakeInNodes).await;
     }
     for pool in before.iter().filter(|pool| pool.cluster != node.pool.cluster).chain([&node.pool]) {
         renewals.request_renewal(&pool.cluster, Haste::Urgent);
     }
     Ok(Json(NodeBody::from(&node)))
+}
+
+/// Lets placement know of a change of nodes that is stored. Where it cannot take it in now, such as on a full disk, the next renewal does:
+/// the change is durable, and a refusal would say that it is not.
+async fn take_in(renewals: &Renewals, pool: &PoolId, node: &NodeId, order: Order) {
+    if let Err(fault) = renewals.engine.ask_if_running(pool, order).await {
+        tracing::warn!(%pool, %node, %fault, "the change of a node is stored, and placement takes it in at the next renewal");
+    }
 }
 
 /// Remove a node
@@ -145,7 +153,7 @@ pub async fn delete(
     let detail = json!({ "before": before.as_ref().map(NodeBody::from), "cause": cause });
     write.store(&renewals.core, StatusCode::NO_CONTENT, &detail).delete_node(&cluster, &id).await?;
     if let Some(node) = before {
-        renewals.engine.ask_if_running(&node.pool, Order::RemoveNode(id, cause.into())).await?;
+        take_in(&renewals, &node.pool, &node.id, Order::RemoveNode(id, cause.into())).await;
     }
     renewals.request_renewal(&cluster, Haste::Urgent);
     Ok(StatusCode::NO_CONTENT)

@@ -45,8 +45,13 @@ async fn a_task_that_a_full_disk_refuses_is_answered_as_such() {
         )
         .await;
     assert_eq!(service.post("/v1/tasks", &hp("lost", 2.0, 1)).await.expect(507)["code"], "store-full");
+    // A node is stored elsewhere; placement takes it in when it can write again.
+    let late = json!({ "cluster": "demo", "gpu_model": "A100", "gpus": 8 });
+    let _ = service.put("/v1/nodes/late", &late).await.expect(200);
     database.execute("DROP TRIGGER refuse ON journal").await;
     assert_eq!(submit(&service, &hp("lost", 2.0, 1)).await["status"], "running", "the same request again is safe");
+    service.renew().await;
+    assert_eq!(submit(&service, &hp("whole", 8.0, 1)).await["status"], "running");
 }
 
 /// Tasks of both classes come, save, wait, are evicted and end.
