@@ -208,7 +208,8 @@ mod tests {
     fn objects_that_stand_for_folders_are_no_files_and_an_empty_file_is_one() {
         let store = Arc::new(InMemory::new());
         let runtime = Builder::new_current_thread().build().unwrap();
-        for (path, bytes) in [("runs/a.parquet", ""), ("runs/a.parquet/part-0.parquet", "PAR1"), ("runs/b.parquet", "")] {
+        for (path, bytes) in [("runs/a.parquet", ""), ("runs/a.parquet/part-0.parquet", "PAR1"), ("runs/b.parquet", "")]
+        {
             runtime.block_on(store.put(&ObjectPath::from(path), bytes.into())).unwrap();
         }
         let files = Files::of(store, &ObjectPath::from("runs"), &|path| PathBuf::from(path.as_ref())).unwrap();

@@ -93,7 +93,16 @@ mod tests {
         let (settings_version, override_id, withdrawn, overridden_at) =
             (Some(1), Some(1), 0, Some(UnixSeconds::new(50)));
         let stored_under = None;
-        QuotaBasis { pool, quota_id, computed_at, stored_under, settings_version, override_id, withdrawn, overridden_at }
+        QuotaBasis {
+            pool,
+            quota_id,
+            computed_at,
+            stored_under,
+            settings_version,
+            override_id,
+            withdrawn,
+            overridden_at,
+        }
     }
 
     #[test]

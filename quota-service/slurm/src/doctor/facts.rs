@@ -147,7 +147,8 @@ pub(super) fn qos(text: &str) -> BTreeMap<String, Qos> {
             let preempts = preempts.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect();
             // sacctmgr prints nothing for a QOS that has none of its own, and 00:00:00 for one that is never exempt.
             let exempt_s = (!exempt.is_empty()).then(|| seconds(exempt));
-            let preempt_mode = mode.first().filter(|mode| !mode.is_empty() && **mode != "cluster").map(|mode| (*mode).to_owned());
+            let preempt_mode =
+                mode.first().filter(|mode| !mode.is_empty() && **mode != "cluster").map(|mode| (*mode).to_owned());
             let one = Qos { priority: priority.parse().unwrap_or(0), preempts, exempt_s, preempt_mode, limits };
             all.insert(name.to_owned(), one);
         }

@@ -178,7 +178,11 @@ fn each_qos_of_hp_jobs_has_to_evict_each_spot_qos() {
         ],
     );
     assert_eq!(found(with("prod|100|spot1h|00:00:00||cluster", "normal")), [""; 0], "prod is no QOS of HP jobs");
-    assert_eq!(found(with("prod|100||00:00:00||cluster", "")), [""; 0], "one of those that are no spot QOS evicts both");
+    assert_eq!(
+        found(with("prod|100||00:00:00||cluster", "")),
+        [""; 0],
+        "one of those that are no spot QOS evicts both"
+    );
 }
 
 #[test]

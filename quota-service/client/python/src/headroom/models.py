@@ -1312,11 +1312,12 @@ class PoolForecastStep:
     """HP demand of a pool in one hour, in GPUs."""
 
     mean_gpus: float
-    """The mean."""
+    """The mean: the sum of those of the organizations."""
 
     q90_gpus: float
-    """The 0.9 quantile of a Gaussian of this mean and deviation, as if organizations were independent: demand
-    may be above it in more than a tenth of the hours. B_H is calibrated."""
+    """The 0.9 quantile of a Gaussian of this deviation, as if organizations were independent: demand may be
+    above it in more than a tenth of the hours. B_H is calibrated. It rests on the mean before that was
+    lowered where demand fell within the last hour."""
 
     stddev_gpus: float
     """The standard deviation."""
@@ -2654,13 +2655,17 @@ class StepTotalBody:
     """The pool's total at one step."""
 
     mean_gpus: float
-    """The mean."""
+    """The mean that bounds rest on."""
 
     stddev_gpus: float
     """The standard deviation."""
 
     step: int
     """The hour ahead, from 1."""
+
+    lowered_gpus: float | None = None
+    """By how much less the forecast expects where demand fell within the last hour; a peak may come again, so
+    that bounds do not follow. 0 in explanations stored before it was known."""
 
 
 @dataclass(frozen=True, kw_only=True)
