@@ -2,6 +2,8 @@
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
+use vocab::{HorizonHours, MilliGpus};
+use wire::bounds::{DECIMALS, WHOLE_NUMBERS};
 
 /// A tool: its name, title and description, its parameters, and whether it writes.
 struct Offered {
@@ -161,6 +163,34 @@ const DESTRUCTIVE: [&str; 2] = ["cancel", "withdraw"];
 const POOL: [(&str, &str, &str, bool); 2] =
     [("cluster", "string", "Cluster of the pool", false), ("gpu_model", "string", "GPU model of the pool", false)];
 
+/// Bodies of the service in which arguments go by their own name.
+const BODIES: [&str; 4] = ["TaskBody", "PriceQuestion", "ReservationRequest", "SettingsBody"];
+
+/// The largest amount of GPUs.
+const MOST_GPUS: f64 = MilliGpus::MOST_STATED_GPUS as f64;
+
+/// The least and the largest of the other numbers, as the routes of the service have them.
+const RANGES: [(&str, f64, f64); 6] = [
+    ("hours", 1.0, HorizonHours::MAX as f64),
+    ("days", 1.0, 400.0),
+    ("probability", 0.000_001, 0.999_999),
+    ("eta", 0.000_001, 1_000.0),
+    ("capacity_change_gpus", -MOST_GPUS, MOST_GPUS),
+    ("demand_change_gpus", -MOST_GPUS, MOST_GPUS),
+];
+
+/// The least and the largest of a number, where it has them.
+fn range(name: &str) -> Option<(f64, f64)> {
+    let is_it = |body: &str, field: &str| field == name && BODIES.contains(&body);
+    let whole = WHOLE_NUMBERS.iter().find(|(body, field, ..)| is_it(body, field));
+    let decimal = || DECIMALS.iter().find(|(body, field, ..)| is_it(body, field));
+    let other = || RANGES.iter().find(|(argument, ..)| *argument == name);
+    whole
+        .map(|(_, _, least, most)| (*least as f64, *most as f64))
+        .or_else(|| decimal().map(|(_, _, least, most)| (*least, *most)))
+        .or_else(|| other().map(|(_, least, most)| (*least, *most)))
+}
+
 fn schema(tool: &Offered) -> JsonObject {
     let of_pool = if OF_NO_POOL.contains(&tool.name) { &[][..] } else { &POOL };
     let all = tool.parameters.iter().chain(of_pool);
@@ -168,6 +198,10 @@ fn schema(tool: &Offered) -> JsonObject {
         let mut property = json!({ "type": kind, "description": description });
         if *kind == "array" {
             property["items"] = json!({ "type": "string" });
+        }
+        if let Some((least, most)) = range(name).filter(|_| ["integer", "number"].contains(kind)) {
+            let number = |of: f64| if *kind == "integer" { json!(of as i64) } else { json!(of) };
+            (property["minimum"], property["maximum"]) = (number(least), number(most));
         }
         ((*name).to_owned(), property)
     };
@@ -205,6 +239,26 @@ mod tests {
     use super::*;
     use crate::args::Arguments;
     use clap::CommandFactory;
+
+    #[test]
+    fn numbers_have_the_ranges_of_the_service() {
+        let of = |tool: &str, argument: &str| {
+            let tools = offered(true);
+            let tool = tools.iter().find(|one| one.name == tool).unwrap();
+            let property = &tool.input_schema["properties"][argument];
+            (property["minimum"].clone(), property["maximum"].clone())
+        };
+        assert_eq!(of("submit", "guarantee_hours"), (json!(1), json!(168)));
+        assert_eq!(of("submit", "pods"), (json!(1), json!(16_384)));
+        assert_eq!(of("what_if", "capacity_change_gpus"), (json!(-1e7), json!(1e7)));
+        assert_eq!(of("promises", "days"), (json!(1), json!(400)));
+        assert_eq!(of("reserve", "days"), (Value::Null, Value::Null), "names of days");
+        let numbers = OFFERED.iter().flat_map(|tool| tool.parameters);
+        let numbers = numbers.filter(|(name, kind, ..)| ["integer", "number"].contains(kind) && *name != "id");
+        for (name, ..) in numbers {
+            assert!(range(name).is_some(), "{name} has no range");
+        }
+    }
 
     #[test]
     fn tools_that_write_are_offered_only_where_that_is_allowed() {
