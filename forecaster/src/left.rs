@@ -1,12 +1,17 @@
 //! The rule for an organization that has left, or stands still: nothing stays reserved for it.
 
-use datasets::Panel;
+use crate::calibration::AT_HAND_HOURS;
+use datasets::{Panel, Series};
 use vocab::{DemandForecast, ForecastError, ForecastOrigin, HorizonHours, HourStart, PoolId, StepForecast};
 
 /// An organization without demand for so many hours in which its pool was recorded has left. On the hours of Helios before
 /// its test week one that was at zero for 48 hours asked for anything within the next four with a chance of 1.9 % (3.0 %
 /// after 24 hours, 2.3 % after a week), so that zero is its 0.95 quantile. A gap of a day in its rows is no leaving.
 pub const LEFT_AFTER_HOURS: usize = 48;
+
+/// One that came back after such a pause lately has left after so many: who works on workdays, or once a week, is back within seven days
+/// (DECISIONS.md, "An organization that pauses has not left").
+const PAUSED_LEFT_AFTER_HOURS: usize = 7 * 24;
 
 /// Which organizations have left by an issue hour. Whether a pool was recorded in an hour is found once for each pool, so that
 /// the cost grows with organizations × hours, however many of them have no row.
@@ -26,8 +31,8 @@ impl<'a> Leaving<'a> {
     }
 
     /// Whether series number `series` has neither demand nor a row in the last [`LEFT_AFTER_HOURS`] hours in which any
-    /// organization of its pool, or the pool as a whole (`*`), has one. Hours in which the whole pool is silent say nothing. Series are best asked for in
-    /// the order of the panel.
+    /// organization of its pool, or the pool as a whole (`*`), has one, and does not [pause](pauses). Hours in which the whole pool is
+    /// silent say nothing. Series are best asked for in the order of the panel.
     pub fn has_left(&mut self, series: usize) -> bool {
         let panel = self.panel;
         let one = &panel.series()[series];
@@ -39,7 +44,7 @@ impl<'a> Leaving<'a> {
             }
             silent += usize::from(recorded[hour]);
             if silent == LEFT_AFTER_HOURS {
-                return true;
+                return !pauses(one, recorded);
             }
         }
         false
@@ -55,6 +60,31 @@ impl<'a> Leaving<'a> {
         }
         self.pool.as_ref().map_or(&[], |(_, recorded)| recorded)
     }
+}
+
+/// Whether an organization that is silent does what it did lately: it came back after [`LEFT_AFTER_HOURS`] or more without demand, and is
+/// not silent for [`PAUSED_LEFT_AFTER_HOURS`] yet. `recorded` is whether its pool was, in the hours before the issue time.
+fn pauses(one: &Series, recorded: &[bool]) -> bool {
+    let at_hand = recorded.len().saturating_sub(AT_HAND_HOURS)..recorded.len();
+    let gpus = |hour: usize| Some(one.demand_gpus()[hour]).filter(|_| one.measured()[hour]);
+    // Where rows end instead of demand, a forecast would hold what was measured last for as long.
+    if at_hand.clone().rev().find_map(gpus).is_none_or(|gpus| gpus > 0.0) {
+        return false;
+    }
+    let (mut silent, mut pause, mut longest) = (None, 0, 0);
+    for hour in at_hand.rev() {
+        if gpus(hour).is_none_or(|gpus| gpus <= 0.0) {
+            pause += usize::from(recorded[hour]);
+            continue;
+        }
+        if silent.is_some() {
+            longest = longest.max(pause);
+        }
+        silent.get_or_insert(pause);
+        pause = 0;
+    }
+    // The first pause may have begun before the hours at hand.
+    silent.is_some_and(|silent| silent < PAUSED_LEFT_AFTER_HOURS && longest.max(pause) >= LEFT_AFTER_HOURS)
 }
 
 /// Zero, for sure.
@@ -79,12 +109,16 @@ mod tests {
 
     /// Whether `a` has left after [`HOURS`], beside `b`; `None` is an hour without a row.
     fn has_a_left(a: impl Fn(usize) -> Option<f64>, b: impl Fn(usize) -> Option<f64>) -> bool {
+        has_a_left_after(HOURS, a, b)
+    }
+
+    fn has_a_left_after(hours: usize, a: impl Fn(usize) -> Option<f64>, b: impl Fn(usize) -> Option<f64>) -> bool {
         let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
         let start = HourStart::from_unix_s(0).unwrap();
-        let end = start.plus_hours(HOURS as i64);
+        let end = start.plus_hours(hours as i64);
         let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, end);
         let pool = PoolId::parse("earth:V100").unwrap();
-        for hour in 0..HOURS {
+        for hour in 0..hours {
             for (name, gpus) in [("a", a(hour)), ("b", b(hour))] {
                 let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
                 if let Some(gpus) = gpus {
@@ -105,6 +139,33 @@ mod tests {
             assert!(has_a_left(until(HOURS - LEFT_AFTER_HOURS, after), |_| Some(3.0)), "{after:?}");
             assert!(!has_a_left(until(HOURS - LEFT_AFTER_HOURS + 1, after), |_| Some(3.0)), "{after:?}");
         }
+    }
+
+    #[test]
+    fn who_works_on_workdays_or_once_a_week_has_not_left_until_the_week_is_over() {
+        // From 9 to 18 on Monday to Friday: 63 hours from Friday evening on.
+        let workdays = |hour: usize| if hour / 24 % 7 < 5 && (9..18).contains(&(hour % 24)) { 5.0 } else { 0.0 };
+        let has_left =
+            |end: usize, demand: &dyn Fn(usize) -> f64| has_a_left_after(end, |hour| Some(demand(hour)), |_| Some(3.0));
+        let monday = |week: usize, hour: usize| week * 168 + hour;
+        assert!(has_left(monday(1, 8), &workdays), "the first weekend is no habit");
+        assert!(!has_left(monday(2, 8), &workdays) && !has_left(monday(5, 8), &workdays));
+        // Nobody comes on the third Monday, nor later.
+        let until = |hour: usize| if hour < monday(2, 0) { workdays(hour) } else { 0.0 };
+        let friday_evening = monday(2, 0) - 54;
+        assert!(!has_left(friday_evening + PAUSED_LEFT_AFTER_HOURS - 1, &until));
+        assert!(has_left(friday_evening + PAUSED_LEFT_AFTER_HOURS, &until));
+        let weekly = |hour: usize| if hour % 168 < 12 { 5.0 } else { 0.0 };
+        assert!(!has_left(monday(3, 0), &weekly));
+    }
+
+    #[test]
+    fn an_organization_whose_rows_end_has_left_whatever_pauses_it_made_before() {
+        let paused = |hour: usize| if (20..80).contains(&hour) { Some(0.0) } else { Some(5.0) };
+        let ended = |hour: usize| paused(hour).filter(|_| hour < 100);
+        assert!(has_a_left_after(100 + LEFT_AFTER_HOURS, ended, |_| Some(3.0)));
+        let stopped = |hour: usize| if hour < 100 { paused(hour) } else { Some(0.0) };
+        assert!(!has_a_left_after(100 + LEFT_AFTER_HOURS, stopped, |_| Some(3.0)));
     }
 
     /// One hour of rows after many without any, of so many organizations that the square of their number would not end.

@@ -37,6 +37,7 @@ pub use bytes::CalibratorError;
 pub use conformal::{Centre, Conformal, ConformalHours, mixture_gpus};
 pub use experts::{EXPERTS, Expert, Stated};
 pub use online::{Issued, Online, Switch, replay};
+pub(crate) use reach::AT_HAND_HOURS;
 pub use recent::{Recent, recent};
 
 use cursor::Cursor;

@@ -202,7 +202,7 @@ choice! {
         Model = "model",
         /// The organization is new to the model.
         ColdStart = "cold_start",
-        /// The organization has had neither demand nor rows for two days.
+        /// The organization has had neither demand nor rows for two days, or for a week where it came back after pauses of two days lately.
         Left = "left",
     }
 }
