@@ -57,6 +57,8 @@ struct Watch {
     seen: BTreeMap<ClusterName, Seen>,
     /// Whether the leases were read once: before, a lease under the name of this service is from before its start.
     has_looked: bool,
+    /// The epochs of those that could not be taken then.
+    before: BTreeMap<ClusterName, u64>,
 }
 
 /// The leases, held and watched.
@@ -190,11 +192,15 @@ impl Leases {
             }
         }
         // 3. Who holds the rest.
-        self.watch(&records);
+        let before = self.watch(&records);
         // One that was given back has no holder, and nothing is forwarded to whom it was.
-        // Nor has one that stands under this name from before its start, and cannot be taken yet.
+        // Nor has one that stands under this name from before its start, and cannot be taken yet. A later one of this name is of another
+        // service that runs, by mistake, under the same name: it writes, and this one follows it.
+        let is_from_before = |LeaseRecord { lease, holder, .. }: &LeaseRecord| {
+            *holder == self.name && before.get(&lease.cluster) == Some(&lease.epoch)
+        };
         let leads = |record: &LeaseRecord| {
-            !record.released && record.holder != self.name && !led.contains_key(&record.lease.cluster)
+            !record.released && !is_from_before(record) && !led.contains_key(&record.lease.cluster)
         };
         let others = records.into_values().filter(leads);
         let leader = |record: LeaseRecord| {
@@ -233,8 +239,13 @@ impl Leases {
         record.released || is_mine_from_before || seen.is_some_and(|seen| seen.since.elapsed() >= self.patience)
     }
 
-    fn watch(&self, records: &BTreeMap<ClusterName, LeaseRecord>) {
+    /// Watches the beats of others. Returns the epochs of leases that stand under this name from before the start.
+    fn watch(&self, records: &BTreeMap<ClusterName, LeaseRecord>) -> BTreeMap<ClusterName, u64> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if !watch.has_looked {
+            let mine = records.values().filter(|record| record.holder == self.name);
+            watch.before = mine.map(|record| (record.lease.cluster.clone(), record.lease.epoch)).collect();
+        }
         watch.has_looked = true;
         watch.seen.retain(|cluster, _| records.contains_key(cluster));
         for (cluster, record) in records {
@@ -242,6 +253,13 @@ impl Leases {
                 watch.seen.insert(cluster.clone(), Seen { record: record.clone(), since: Instant::now() });
             }
         }
+        watch.before.clone()
+    }
+
+    /// Whether another service that runs under the name of this one writes for a cluster: a mistake in the settings.
+    #[must_use]
+    pub fn has_namesake(&self, cluster: &ClusterName) -> bool {
+        self.leader(cluster).is_some_and(|leader| leader.holder == self.name)
     }
 
     /// Releases all leases: no service has to wait for their expiry. A lease that cannot be released expires.
@@ -290,6 +308,19 @@ mod tests {
         let mars = &names(&["mars"])[0];
         assert!(one.led(mars).is_none());
         assert_eq!(one.leader(mars).unwrap().holder, "two");
+    }
+
+    #[tokio::test]
+    async fn a_service_whose_lease_another_one_of_its_name_has_taken_follows_that_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder).await;
+        let (first, second) = (shard("one", &["earth"]), shard("one", &["earth"]));
+        let earth = &names(&["earth"])[0];
+        let _ = first.look(&store).await.unwrap();
+        assert_eq!(second.look(&store).await.unwrap().gained, names(&["earth"]), "as after a restart");
+        assert_eq!(first.look(&store).await.unwrap().lost, names(&["earth"]));
+        assert!(first.has_namesake(earth) && first.follows() && !second.follows());
+        assert_eq!(first.leader(earth).unwrap().epoch, second.led(earth).unwrap().epoch);
     }
 
     #[tokio::test]

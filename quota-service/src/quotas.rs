@@ -24,6 +24,8 @@ pub struct Quotas {
     pub publications: watch::Sender<u64>,
     /// Whether the pools of the database were read once.
     is_complete: AtomicBool,
+    /// Clusters whose pools no renewal could read since.
+    unread: Mutex<BTreeSet<ClusterName>>,
     basis: Mutex<Basis>,
     changes: AtomicU64,
 }
@@ -64,6 +66,7 @@ impl Quotas {
             kept: ArcSwap::default(),
             publications: watch::Sender::new(0),
             is_complete: AtomicBool::new(false),
+            unread: Mutex::default(),
             basis: Mutex::default(),
             changes: AtomicU64::new(0),
         }
@@ -224,6 +227,23 @@ impl Quotas {
     /// Notes that all pools of the database were read.
     pub fn set_complete(&self) {
         self.is_complete.store(true, Ordering::Release);
+    }
+
+    /// Notes whether a renewal has read the pools of a cluster. Before the first one that has, any pool of it may exist.
+    pub fn note_read(&self, cluster: &ClusterName, was_read: bool) {
+        let is_known = was_read || self.published.load().pools().any(|pool| pool.id.cluster == *cluster);
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_known {
+            unread.remove(cluster);
+        } else {
+            unread.insert(cluster.clone());
+        }
+    }
+
+    /// Whether the pools of a cluster could not be read since the start.
+    #[must_use]
+    pub fn is_unread(&self, cluster: &ClusterName) -> bool {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).contains(cluster)
     }
 
     /// Takes a stored report: lowers the published quotas of its pool at once where the state leaves less than they say, and those that a

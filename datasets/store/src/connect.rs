@@ -189,10 +189,18 @@ fn shown(url: &str) -> String {
     match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
         Some((scheme, (login, place))) => {
             let user = login.split_once(':').map_or(login, |(user, _)| user);
-            format!("{scheme}://{user}@{place}")
+            format!("{scheme}://{user}@{}", without_parameters(place))
         }
+        None if url.contains("://") => without_parameters(url).to_owned(),
+        // What is no URL may have a password anywhere, as `host=db password=secret` has.
+        None if url.contains('@') || url.contains("password") => "***".to_owned(),
         None => url.to_owned(),
     }
+}
+
+/// A password may stand among them, also under a name that is misspelt.
+fn without_parameters(url: &str) -> &str {
+    url.split_once('?').map_or(url, |(before, _)| before)
 }
 
 #[cfg(test)]

@@ -144,7 +144,12 @@ pub fn published_pool(quotas: &Quotas, cluster: &str, gpu_model: &str) -> Result
             why: "the service has just started and is reading the database: retry".to_owned(),
         });
     }
-    match ClusterName::parse(cluster).ok().and_then(|cluster| quotas.core.leases.leader(&cluster)) {
+    let of = ClusterName::parse(cluster).ok();
+    if of.as_ref().is_some_and(|cluster| quotas.is_unread(cluster)) {
+        let why = "the pools of the cluster could not be read since the start; the log has the cause: retry";
+        return Err(ApiError::NoQuotaYet { why: why.to_owned() });
+    }
+    match of.and_then(|cluster| quotas.core.leases.leader(&cluster)) {
         Some(leader) => Err(ApiError::NoQuotaYet { why: leader.no_quota() }),
         None => Err(ApiError::UnknownPool { asked: format!("{cluster}:{gpu_model}"), known: published.ids() }),
     }

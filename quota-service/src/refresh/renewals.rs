@@ -76,6 +76,14 @@ impl Renewals {
     pub async fn update_leases(&self) -> Result<(), StoreError> {
         let changes = self.core.leases.look(&self.core.store).await?;
         for cluster in &changes.lost {
+            if self.core.leases.has_namesake(cluster) {
+                tracing::error!(
+                    %cluster, replica = %self.core.config.replica_name(),
+                    "lost the lease to another service that runs under the name of this one: give each a name of its own (replica), since each \
+                     start of one of them takes the lease"
+                );
+                continue;
+            }
             tracing::warn!(%cluster, "lost the lease: another service writes for the cluster now");
         }
         self.engine.leave(&changes.lost);

@@ -80,6 +80,7 @@ impl Renewer {
                 span.record("otel.status_code", "ERROR");
             }
             failures::of_cluster(renewals, &cluster.name, &renewed);
+            renewals.quotas.note_read(&cluster.name, renewed.is_ok());
             renewals.try_again(&cluster.name, renewed.is_ok());
         }
         limits::push(renewals).await;

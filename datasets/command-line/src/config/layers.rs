@@ -1,6 +1,6 @@
 //! Where values come from: one layer for each place.
 
-use super::{ConfigError, closest};
+use super::{ConfigError, closest, shown};
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Value};
 use figment::{Metadata, Profile, Provider};
@@ -186,7 +186,8 @@ pub fn of_file(program: &str, file: Option<&Path>, known: &[String]) -> Result<V
     let name = path.display().to_string();
     let unreadable = |detail: String| ConfigError::Invalid { place: name.clone(), detail };
     let text = std::fs::read_to_string(&path).map_err(|fault| unreadable(fault.to_string()))?;
-    let mut data = Toml::string(&text).data().map_err(|fault| unreadable(fault.kind.to_string()))?;
+    let mut data =
+        Toml::string(&text).data().map_err(|fault| unreadable(shown::without_secrets(&fault.kind.to_string())))?;
     let top = data.remove(&Profile::Default).unwrap_or_default();
     let mut shared = Dict::new();
     let mut layers = Vec::new();

@@ -34,11 +34,29 @@ fn without_password(url: &str) -> String {
         let (user, _) = user_info.split_once(':')?;
         Some(format!("{scheme}://{user}:***@{host}"))
     });
-    let url = hidden.unwrap_or_else(|| url.to_owned());
+    let no_url = || {
+        let is_secret = !url.contains("://") && (url.contains('@') || url.contains("password"));
+        is_secret.then(|| "***".to_owned())
+    };
+    let url = hidden.or_else(no_url).unwrap_or_else(|| url.to_owned());
     let Some((before, parameters)) = url.split_once('?') else { return url };
-    let parameter = |one: &str| if one.starts_with("password=") { "password=***".to_owned() } else { one.to_owned() };
+    // Also under a name that is misspelt.
+    let parameter = |one: &str| match one.split_once('=') {
+        Some((name, _)) if name.starts_with("pas") => format!("{name}=***"),
+        _ => one.to_owned(),
+    };
     let parameters: Vec<String> = parameters.split('&').map(parameter).collect();
     format!("{before}?{}", parameters.join("&"))
+}
+
+/// A fault of TOML without the value of a line that it shows, where that may be secret.
+pub fn without_secrets(fault: &str) -> String {
+    const SECRET: [&str; 3] = ["database", "webhook_url", "notice_webhook_url"];
+    let line = |line: &str| match line.split_once('=') {
+        Some((before, _)) if SECRET.iter().any(|key| before.trim_end().ends_with(key)) => format!("{before}= ***"),
+        _ => line.to_owned(),
+    };
+    fault.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 pub fn print(entries: &[Entry], with_origin: bool, json: bool) {
@@ -78,12 +96,27 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_of_toml_shows_no_secret() {
+        let fault = "TOML parse error at line 2, column 12\n  |\n2 | database = \"postgres://u:secret@db\n  |            ^\ninvalid basic string";
+        let shown = without_secrets(fault);
+        assert!(
+            !shown.contains("secret") && shown.contains("2 | database = ***\n") && shown.ends_with("basic string"),
+            "{shown}"
+        );
+        let other = "2 | refresh_s = ten";
+        assert_eq!(without_secrets(other), other);
+    }
+
+    #[test]
     fn no_password_of_a_database_is_shown_wherever_it_stands() {
         for (url, expected) in [
             ("postgres://u:secret@db/headroom", "postgres://u:***@db/headroom"),
             ("postgres://u:a@b:c@db/headroom", "postgres://u:***@db/headroom"),
             ("postgres://db/headroom?user=u&password=secret", "postgres://db/headroom?user=u&password=***"),
             ("postgres://u@db/headroom", "postgres://u@db/headroom"),
+            ("postgres://u@db/headroom?pasword=secret", "postgres://u@db/headroom?pasword=***"),
+            ("postgres:/u:secret@db/headroom", "***"),
+            ("host=db user=u password=secret", "***"),
             ("sqlite://headroom.db", "sqlite://headroom.db"),
         ] {
             assert_eq!(without_password(url), expected);

@@ -167,6 +167,15 @@ fn counts_of_slurm_beyond_its_list_of_jobs_raise_no_limit() {
 fn a_limit_falls_below_what_is_held_unless_it_may_not() {
     let mut case = case(Nesting::Qos, vec![spot("spot1h", "spot", 12, 1, 60)], &[(1, 4)]);
     assert_eq!(case.limits(), [4, 0]);
+    let sum = |case: &Case| case.inputs(|inputs| inputs.wanted().limits["spot1h"][ALL_GPUS]);
+    assert_eq!(
+        sum(&case),
+        12,
+        "the type is bounded by its own limit, and others do not wait for what it holds too much"
+    );
+    case.view.types.values_mut().for_each(|gpu_type| *gpu_type = None);
+    assert_eq!(sum(&case), 4, "GPUs without a type are bounded by the sum alone");
+    case.view.types.values_mut().for_each(|gpu_type| *gpu_type = Some("a100".into()));
     case.config.drain = false;
     assert_eq!(case.limits(), [12, 0]);
 }
