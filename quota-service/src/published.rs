@@ -199,7 +199,9 @@ impl PublishedPool {
             let mut fresh = answer.fresh.clone();
             if quota < before {
                 fresh.quota_gpus = quota.as_gpus();
-                fresh.reasons.push(plan::lowered_reason(state, spot));
+                let why = plan::lowered_reason(state, spot);
+                fresh.reasons.retain(|known| known.code != why.code);
+                fresh.reasons.push(why);
             }
             fresh.available_gpus = least.as_gpus();
             fresh.idle_gpus = fresh.idle_gpus.min(state.idle.as_gpus());
@@ -344,6 +346,9 @@ pub(crate) mod tests {
         };
         assert_eq!(of(&lowered), [(45.0, 35.0), (40.0, 30.0)]);
         assert_eq!(lowered.answers[0].fresh.reasons[0].code, "lowered_by_report");
+        let again = lowered.lowered(&reported(25, &[(four, 10)])).unwrap();
+        let reasons: Vec<_> = again.answers[0].fresh.reasons.iter().map(|reason| reason.detail.as_str()).collect();
+        assert!(reasons.len() == 1 && reasons[0].starts_with("lowered to idle 25"), "{reasons:?}");
         assert!(lowered.answers[1].fresh.reasons.is_empty(), "this one stands");
         assert_eq!(of(&lowered.lowered(&reported(0, &[])).unwrap()), [(0.0, 0.0), (0.0, 0.0)]);
     }
