@@ -123,6 +123,11 @@ end
 local function asked(job)
     local nodes = number_of(job.min_nodes) or 1
     local tasks = number_of(job.num_tasks) or nodes
+    -- Tasks of each node say how many nodes there are at least.
+    local per_node = number_of(job.ntasks_per_node)
+    if per_node then
+        nodes = math.max(nodes, math.ceil(tasks / per_node))
+    end
     local parts = {
         { job.tres_per_job, 1 },
         { job.tres_per_node or job.gres, nodes },

@@ -32,6 +32,8 @@ local NONE = 4294967294
 for _, case in ipairs({
     { { tres_per_node = "gres:gpu:a100:2", min_nodes = 3 }, 6, "a100" },
     { { tres_per_node = "gres/gpu:a100=2", min_nodes = NONE }, 2, "a100" },
+    { { tres_per_node = "gres:gpu:a100:2", min_nodes = NONE, num_tasks = 28, ntasks_per_node = 4 }, 14, "a100" },
+    { { tres_per_node = "gres:gpu:a100:2", min_nodes = 3, num_tasks = 3, ntasks_per_node = 65534 }, 6, "a100" },
     { { tres_per_node = "gres/gpu:2" }, 2, nil },
     { { tres_per_node = "gpu:h100" }, 1, "h100" },
     { { tres_per_node = "gres/gpu" }, 1, nil },

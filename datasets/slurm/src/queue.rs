@@ -118,9 +118,26 @@ struct Raw {
     #[serde(default)]
     tres_req_str: Option<String>,
     #[serde(default)]
+    tres_per_node: Option<String>,
+    #[serde(default)]
+    node_count: Number,
+    #[serde(default)]
     tres_alloc_str: Option<String>,
     #[serde(default)]
     nodes: Option<String>,
+}
+
+/// GPUs of each node times the nodes: where tasks per node say how many these are, as in `-n28 --ntasks-per-node=4 --gres=gpu:2`, Slurm requests
+/// those of one node and allocates those of all. `None` where the job names none of each node.
+fn on_nodes(raw: &Raw) -> Option<Gpus> {
+    let of_node = raw.tres_per_node.as_deref()?;
+    let entry =
+        |part: &str| part.strip_prefix("gres").map_or(part, |rest| &rest[1.min(rest.len())..]).replace('=', ":");
+    let of_node = Gpus::of_gres(&of_node.split(',').map(entry).collect::<Vec<_>>().join(","))?;
+    let nodes = u32::try_from(raw.node_count.nonzero()?).ok()?;
+    let typed = of_node.typed.iter().map(|(kind, gpus)| Some((kind.clone(), gpus.checked_mul(nodes)?)));
+    let (total, typed) = (of_node.total.checked_mul(nodes)?, typed.collect::<Option<_>>()?);
+    Some(Gpus { total, typed, ..of_node })
 }
 
 impl Queue {
@@ -141,6 +158,7 @@ impl Queue {
         };
         let (requested, allocated) =
             (gpus(&raw.tres_req_str, "tres_req_str")?, gpus(&raw.tres_alloc_str, "tres_alloc_str")?);
+        let requested = on_nodes(&raw).filter(|gpus| gpus.total > requested.total).unwrap_or(requested);
         let (state, completes) = State::of(&raw.job_state.0).map_err(|fault| format!("job_state: {fault}"))?;
         if requested.total == 0 && allocated.total == 0 {
             self.jobs_without_gpus += 1;

@@ -98,12 +98,12 @@ impl Inputs<'_> {
         if !self.config.drain {
             limit = limit.max(held);
         }
-        let mut of_sum = limit;
         if let Some(tres) = gpu_type.map(tres_of).filter(|tres| self.tracked.contains(tres)) {
             limits.insert(tres, limit);
-            // Where jobs of a type hold more than its limit, the rest counts in the sum, too: other types would have to wait for it.
-            of_sum = limit.max(held);
         }
+        // What jobs of a model hold beyond its limit counts in the sum, too: those of other models would have to wait for it.
+        let is_alone = gpu_type.is_none() && self.view.pools.len() == 1;
+        let of_sum = if is_alone { limit } else { limit.max(held) };
         if self.tracked.contains(ALL_GPUS) {
             *limits.entry(ALL_GPUS.to_owned()).or_default() += of_sum;
         }
