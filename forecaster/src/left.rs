@@ -1,6 +1,6 @@
 //! The rule for an organization that has left, or stands still: nothing stays reserved for it.
 
-use crate::calibration::AT_HAND_HOURS;
+use crate::calibration::reach::AT_HAND_HOURS;
 use datasets::{Panel, Series};
 use vocab::{DemandForecast, ForecastError, ForecastOrigin, HorizonHours, HourStart, PoolId, StepForecast};
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_organization_whose_rows_end_has_left_whatever_pauses_it_made_before() {
+    fn an_organization_whose_rows_end_has_left_although_it_paused_before() {
         let paused = |hour: usize| if (20..80).contains(&hour) { Some(0.0) } else { Some(5.0) };
         let ended = |hour: usize| paused(hour).filter(|_| hour < 100);
         assert!(has_a_left_after(100 + LEFT_AFTER_HOURS, ended, |_| Some(3.0)));

@@ -192,7 +192,7 @@ fn shown(url: &str) -> String {
             format!("{scheme}://{user}@{}", without_parameters(place))
         }
         None if url.contains("://") => without_parameters(url).to_owned(),
-        // What is no URL may have a password anywhere, as `host=db password=secret` has.
+        // A text that is no URL may have a password anywhere, as `host=db password=secret` has.
         None if url.contains('@') || url.contains("password") => "***".to_owned(),
         None => url.to_owned(),
     }

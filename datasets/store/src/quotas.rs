@@ -29,7 +29,7 @@ pub struct StoredQuota {
     pub is_explained: bool,
 }
 
-/// What stored quotas were computed from.
+/// The lease and the settings behind stored quotas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredUnder {
     /// The lease of the cluster that they were stored under.
@@ -47,7 +47,7 @@ pub struct QuotaBasis {
     pub quota_id: i64,
     /// Time of their computation.
     pub computed_at: UnixSeconds,
-    /// What they were computed from; `None` if an earlier program, or one without a lease, has stored them.
+    /// The lease and the settings behind them; `None` if an earlier program, or one without a lease, has stored them.
     pub stored_under: Option<StoredUnder>,
     /// Version of its settings, if it has any.
     pub settings_version: Option<i64>,

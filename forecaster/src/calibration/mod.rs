@@ -24,7 +24,7 @@ mod long;
 mod online;
 mod pool;
 mod quantiles;
-mod reach;
+pub(crate) mod reach;
 mod recent;
 mod residual;
 mod returns;
@@ -37,7 +37,6 @@ pub use bytes::CalibratorError;
 pub use conformal::{Centre, Conformal, ConformalHours, mixture_gpus};
 pub use experts::{EXPERTS, Expert, Stated};
 pub use online::{Issued, Online, Switch, replay};
-pub(crate) use reach::AT_HAND_HOURS;
 pub use recent::{Recent, recent};
 
 use cursor::Cursor;

@@ -82,7 +82,7 @@ impl QuotaStore for SqlStore {
 
 async fn insert(connection: &mut SqlConnection, quota: &StoredQuota) -> Result<i64, StoreError> {
     let (answer, explanation) = kept(quota);
-    // Whoever writes under a lease has proved it in this transaction.
+    // A writer under a lease has proved it in this transaction.
     sqlx::query_scalar(
         "INSERT INTO quotas
              (cluster, gpu_model, hours, computed_at, quota_milli, run_id, answer_json, explanation_json, settings_version,

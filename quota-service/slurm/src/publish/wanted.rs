@@ -101,7 +101,7 @@ impl Inputs<'_> {
         if let Some(tres) = gpu_type.map(tres_of).filter(|tres| self.tracked.contains(tres)) {
             limits.insert(tres, limit);
         }
-        // What jobs of a model hold beyond its limit counts in the sum, too: those of other models would have to wait for it.
+        // GPUs that jobs of a model hold beyond its limit count in the sum, too: those of other models would have to wait for them.
         let is_alone = gpu_type.is_none() && self.view.pools.len() == 1;
         let of_sum = if is_alone { limit } else { limit.max(held) };
         if self.tracked.contains(ALL_GPUS) {
