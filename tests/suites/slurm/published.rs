@@ -54,10 +54,14 @@ fn limits_follow_the_quota_and_slurm_holds_jobs_to_them() {
     until("the wait for quota", || (stub.state("earth:a100")?["longest_quota_wait_s"].as_u64()? > 0).then_some(()));
     // 4. A quota below what runs: nothing is evicted, and what ends is not replaced before all that runs is within it.
     stub.offer("a100", &[(1, 3.0), (4, 1.0)]);
-    let lowered = until_limit(&slurm, "spot1h", "gres/gpu:a100=0,gres/gpu:h100=4,gres/gpu=4");
+    // The sum has what runs beyond it, so that jobs of h100 do not wait for it.
+    let lowered = until_limit(&slurm, "spot1h", "gres/gpu:a100=0,gres/gpu:h100=4,gres/gpu=11");
     println!("a lower quota holds {:.1} s after it was offered", lowered.as_secs_f64());
     assert_eq!((slurm.state(first).as_str(), slurm.state(long).as_str()), ("R None", "R None"));
     assert!(slurm.state(third).starts_with("PD"));
+    let of_others = spot(&slurm, 1, "h100:4");
+    slurm.until_state(of_others, "R");
+    let _ = slurm.run("scancel", &[&of_others.to_string()]);
     let _ = slurm.run("scancel", &[&first.to_string()]);
     until_state(&stub, "earth:a100", &[("spot_gpus_by_guarantee_hours", json!({"1": 1.0, "4": 3.0}))]);
     assert!(slurm.state(third).starts_with("PD"), "four of three are promised");
@@ -229,7 +233,7 @@ fn an_accounting_that_is_away_leaves_limits_as_they_were_and_is_written_to_again
     slurm.until_state(more, "R");
     until_state(&stub, "earth:a100", &[("idle_gpus", json!(9.0))]);
     slurm.pause_accounting(false);
-    until_limit(&slurm, "spot1h", "gres/gpu:a100=6,gres/gpu:h100=0,gres/gpu=6");
+    until_limit(&slurm, "spot1h", "gres/gpu:a100=6,gres/gpu:h100=0,gres/gpu=7");
     until("the end of the alarm", || (metric(&writer, "headroom_slurm_limits_in_order")? == 1.0).then_some(()));
     let log = writer.stop().stderr;
     assert!(log.contains("limits are not as they should be") && log.contains("as they should be again"), "{log}");
