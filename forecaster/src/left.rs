@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_on_workdays_or_once_a_week_has_not_left_until_the_week_is_over() {
+    fn an_organization_of_workdays_or_of_one_day_a_week_has_not_left_until_a_week_is_over() {
         // From 9 to 18 on Monday to Friday: 63 hours from Friday evening on.
         let workdays = |hour: usize| if hour / 24 % 7 < 5 && (9..18).contains(&(hour % 24)) { 5.0 } else { 0.0 };
         let has_left =

@@ -131,8 +131,10 @@ struct Raw {
 /// those of one node and allocates those of all. `None` where the job names none of each node.
 fn on_nodes(raw: &Raw) -> Option<Gpus> {
     let of_node = raw.tres_per_node.as_deref()?;
-    let entry =
-        |part: &str| part.strip_prefix("gres").map_or(part, |rest| &rest[1.min(rest.len())..]).replace('=', ":");
+    let entry = |part: &str| {
+        let rest = part.strip_prefix("gres:").or_else(|| part.strip_prefix("gres/"));
+        rest.unwrap_or(part).replace('=', ":")
+    };
     let of_node = Gpus::of_gres(&of_node.split(',').map(entry).collect::<Vec<_>>().join(","))?;
     let nodes = u32::try_from(raw.node_count.nonzero()?).ok()?;
     let typed = of_node.typed.iter().map(|(kind, gpus)| Some((kind.clone(), gpus.checked_mul(nodes)?)));
