@@ -64,7 +64,10 @@ pub enum DemandFault {
     #[error(transparent)]
     Sweep(#[from] SweepError),
     /// No hours.
-    #[error("no whole hour between {from} and {until}: ask sacct for a longer time, or correct --from and --until")]
+    #[error(
+        "no whole hour between {from} and {until}: ask sacct for a longer time, or correct --from and --until; where \
+         the accounting has just begun, try again in an hour"
+    )]
     NoHours {
         /// First hour.
         from: HourStart,
