@@ -1,6 +1,7 @@
 //! Rows that an ingest has read, usage in order on disk: a file may hold more rows than memory does.
 
 use crate::error::CliError;
+use crate::outages::Outages;
 use datasets::read::{self, RowFault, SkippedRow, ZeroHours};
 use datasets::spool::{Conflict, Hours, RowPlace, Spool, SpoolError, Spooled};
 use datasets::{ReadError, ReadOptions, ReadReport};
@@ -152,7 +153,7 @@ impl Gathered {
 
     /// The rows, hours rising, in batches for the database.
     pub fn batches(&self) -> Batches<'_> {
-        Batches { hours: self.usage.hours() }
+        Batches { hours: self.usage.hours(), outages: Outages::default() }
     }
 }
 
@@ -170,6 +171,14 @@ fn bad_row(conflict: &Conflict, files: &[PathBuf]) -> SkippedRow {
 /// Rows for the database, batch by batch.
 pub struct Batches<'a> {
     hours: Hours<'a>,
+    outages: Outages,
+}
+
+impl Batches<'_> {
+    /// Hours of zeros among those that have passed.
+    pub const fn outages(&self) -> &Outages {
+        &self.outages
+    }
 }
 
 impl Iterator for Batches<'_> {
@@ -182,6 +191,7 @@ impl Iterator for Batches<'_> {
                 None => break,
                 Some(Err(fault)) => return Some(Err(fault.to_string())),
                 Some(Ok((hour, rows))) => {
+                    self.outages.note(hour, &rows);
                     let row =
                         |(series, demand): (&vocab::SeriesId, vocab::HourDemand)| demand.row(series.clone(), hour);
                     batch.extend(rows.into_iter().map(row));

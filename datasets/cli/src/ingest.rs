@@ -75,12 +75,16 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
         store.put_cluster(cluster).await?;
     }
     let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.clone()).collect();
-    let appended = store.append_batches(&names, &mut read.batches(), &read.capacity).await?;
+    let mut batches = read.batches();
+    let appended = store.append_batches(&names, &mut batches, &read.capacity).await?;
     store.close().await;
     // 3. Report.
     let mut summary = Summary::of(&read, &appended, summaries, own_calendar);
     (summary.zero_hours, summary.source, summary.records) = (zero_hours, source, records);
     tell(&summary, &read.skipped, json);
+    if what.zero_hours.is_none() {
+        batches.outages().tell();
+    }
     Ok(())
 }
 

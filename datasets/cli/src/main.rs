@@ -9,6 +9,7 @@ mod export;
 mod gathered;
 mod generate;
 mod ingest;
+mod outages;
 mod panel;
 mod slurm;
 mod source;

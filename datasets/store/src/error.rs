@@ -267,7 +267,12 @@ impl From<sqlx::Error> for StoreError {
             E::Io(fault) if fault.kind() == std::io::ErrorKind::InvalidData => {
                 Some(Self::Tls { reason: fault.to_string() })
             }
-            E::Io(_) | E::Protocol(_) | E::PoolTimedOut | E::PoolClosed | E::WorkerCrashed | E::BeginFailed => {
+            // Refusals for want of connections, and of a server that starts, are tried again until the time limit.
+            E::PoolTimedOut => Some(Self::Unavailable {
+                reason: "no connection within the time limit: all are taken (max_connections), or the server is starting or too busy"
+                    .to_owned(),
+            }),
+            E::Io(_) | E::Protocol(_) | E::PoolClosed | E::WorkerCrashed | E::BeginFailed => {
                 Some(Self::Unavailable { reason })
             }
             E::Tls(fault) => Some(Self::Tls { reason: fault.to_string() }),
@@ -309,6 +314,10 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         }
         // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
         ("25P03", _) | (_, "08" | "53" | "57" | "58") => Some(StoreError::Unavailable { reason }),
+        ("3F000", _) => {
+            let reason = format!("{reason}; create the schema that search_path names, or correct search_path");
+            Some(StoreError::Schema { reason })
+        }
         ("XX001" | "XX002", _) => Some(StoreError::Corrupt { what: "a table or index".to_owned(), reason }),
         _ => None,
     }
@@ -379,22 +388,4 @@ pub(crate) fn unless_missing(what: &'static str, id: impl ToString) -> impl FnOn
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
-        for (code, remedy) in [
-            ("13", "free space on its disk"),
-            ("4874", "free space on its disk, which has no room for the file that ends in -shm"),
-            ("8", "give this user the right to write to the file and its folder"),
-            ("1032", "give this user the right to write to the file and its folder"),
-        ] {
-            let fault = from_sqlite_code(code, "attempt to write").unwrap().to_string();
-            let begin = format!("the database takes no more data: attempt to write ({code}); {remedy}");
-            assert!(fault.starts_with(&begin), "{fault}");
-        }
-        let fault = from_sqlstate("25006", "read-only").unwrap().to_string();
-        assert!(fault.ends_with("name the server that takes writes"), "{fault}");
-    }
-}
+mod tests;

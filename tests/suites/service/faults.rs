@@ -8,6 +8,7 @@ use tests::{on_both_databases, promote_bytes};
 on_both_databases![
     without_a_run_there_is_no_quota_and_the_answer_has_a_remedy,
     without_a_known_capacity_there_is_no_quota_yet,
+    pools_whose_first_renewal_fails_may_exist_and_later_ones_are_known,
     the_lease_of_a_connector_of_an_unknown_cluster_is_refused_with_what_to_do,
     a_capacity_of_zero_is_a_quota_of_zero_with_its_reason,
     demand_above_capacity_is_a_quota_of_zero_with_its_reason,
@@ -76,6 +77,24 @@ async fn without_a_known_capacity_there_is_no_quota_yet(database: TestDatabase) 
     assert!(problem["detail"].as_str().unwrap().contains("its capacity is not known"), "{problem}");
     assert_eq!(empty.get("/v1/pools").await.expect(200)["pools"][0]["capacity_gpus"], Value::Null);
     drop(service);
+}
+
+/// A client takes 404 for final.
+async fn pools_whose_first_renewal_fails_may_exist_and_later_ones_are_known(database: TestDatabase) {
+    let before = serving(&database, 100).await;
+    database
+        .execute("DELETE FROM newest_quotas; DELETE FROM quotas; ALTER TABLE capacity RENAME TO capacity_away")
+        .await;
+    let service = TestService::start(database.store().await, end().plus_s(120)).await;
+    service.renew().await;
+    let unread = service.get(&quota_path(4)).await.expect(503);
+    assert!(unread["detail"].as_str().unwrap().contains("could not be read since the start"), "{unread}");
+    database.execute("ALTER TABLE capacity_away RENAME TO capacity").await;
+    service.renew().await;
+    let _ = service.get(&quota_path(4)).await.expect(200);
+    let unknown = quota_path(4).replace("A100", "B200");
+    assert_eq!(service.get(&unknown).await.status, 404);
+    drop(before);
 }
 
 async fn a_capacity_of_zero_is_a_quota_of_zero_with_its_reason(database: TestDatabase) {
