@@ -18,6 +18,8 @@ pub struct Inspected {
     pub clock_unix_ms: i64,
     /// Instant of that reading: the middle of the round trip.
     pub clock_at: Instant,
+    /// Whether it takes writes of other connections: no standby, and not set to be read-only.
+    pub takes_writes: bool,
     /// The state of its schema.
     pub schema: Schema,
     /// For reads only: it refuses each write. Check that the schema [fits](Schema::fits) before you use it.

@@ -30,6 +30,7 @@ pub fn fix(fault: &StoreError) -> &'static str {
         StoreError::Tls { .. } => "correct sslmode, sslrootcert and the host in database (DATABASE_URL)",
         StoreError::Corrupt { .. } => "quota-service database restore FILE, into a new database",
         StoreError::Full { .. } => "free space on the disk of the database, or let this user write to it",
+        StoreError::Schema { .. } => "as the error says, or run the program that made the database",
         StoreError::OtherDatabase { .. } | StoreError::OtherTables { .. } => {
             "set database (DATABASE_URL) to the database of Headroom, or to an empty one"
         }
@@ -58,6 +59,15 @@ pub fn of(inspected: &Inspected, entries: &[Entry]) -> Vec<Check> {
 fn reached(inspected: &Inspected, entries: &[Entry]) -> Check {
     let Inspected { backend, server_version, latency, .. } = inspected;
     let found = format!("{}: {backend} {server_version}, {:.1} ms", url(entries), latency.as_secs_f64() * 1e3);
+    if !inspected.takes_writes {
+        let fix = match backend {
+            Backend::Postgres => {
+                "name the server that takes writes, no standby; ALTER DATABASE or ROLE: RESET default_transaction_read_only"
+            }
+            Backend::Sqlite => "let this user write to the file and its folder",
+        };
+        return Check::fail("database", format!("{found}, takes no writes"), fix);
+    }
     if latency.as_millis() > SLOW_MS {
         return Check::warn("database", found, "run quota-service nearer to its database: each decision waits for it");
     }

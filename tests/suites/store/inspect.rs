@@ -55,11 +55,26 @@ async fn inspected_data_can_be_read_and_not_written(database: TestDatabase) {
     put_clusters(&*database.store().await, &["earth"]).await;
     let found = inspected(&database).await;
     assert!(found.schema.fits() && !found.server_version.is_empty(), "{:?}", found.schema);
+    assert!(found.takes_writes);
     let cluster = found.store.clusters().await.unwrap().remove(0);
     let refused = found.store.put_cluster(&cluster).await.unwrap_err();
     assert!(matches!(refused, StoreError::Full { .. }), "{refused}");
     let own = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     assert!(found.clock_unix_ms.unsigned_abs().abs_diff(own as u64) < 60_000, "one machine has one clock");
+}
+
+#[tokio::test]
+async fn a_postgres_that_is_read_only_or_has_no_schema_is_named_as_such() {
+    let database = tests::fresh_database(Backend::Postgres).await;
+    database.store().await.close().await;
+    let (_, name) = database.url.rsplit_once('/').unwrap();
+    database.execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
+    assert!(!inspected(&database).await.takes_writes);
+    database.execute(&format!("BEGIN READ WRITE; ALTER DATABASE {name} SET search_path = missing; COMMIT")).await;
+    let fault = store::inspect(&database.url).await.err().expect("no schema").to_string();
+    assert!(fault.contains("no schema of search_path is there"), "{fault}");
+    let fault = store::connect(&database.url).await.err().expect("no schema").to_string();
+    assert!(fault.contains("correct search_path"), "{fault}");
 }
 
 async fn an_edited_or_unfinished_migration_is_named(database: TestDatabase) {

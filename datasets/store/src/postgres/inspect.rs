@@ -19,12 +19,16 @@ const RELATIONS: &str = "SELECT current_database()::text, current_schema()::text
 /// Refuses a schema with the tables of another program. One without tables is nobody's, and other schemas are not read.
 ///
 /// # Errors
-/// [`StoreError::OtherTables`]; the database does not answer.
+/// [`StoreError::OtherTables`]; no schema of `search_path` exists; the database does not answer.
 pub async fn refuse_other(connection: &mut PgConnection) -> Result<(), StoreError> {
     // One snapshot: a program that makes its tables at this moment shows either none of them or all.
     let mut reading = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
     let counts: (String, Option<String>, i64, i64, i64) = sqlx::query_as(RELATIONS).fetch_one(&mut *reading).await?;
     let (database, schema, all, histories, clusters) = counts;
+    let Some(schema) = schema else {
+        let reason = format!("no schema of search_path is there in {database}: create it, or correct search_path");
+        return Err(StoreError::Schema { reason });
+    };
     // Other programs have a history of migrations of this name, too. It is made before the first migration, and empty then.
     let is_own = match (all, histories, clusters) {
         (0, ..) | (_, 1, 1) => true,
@@ -35,15 +39,19 @@ pub async fn refuse_other(connection: &mut PgConnection) -> Result<(), StoreErro
         _ => false,
     };
     reading.rollback().await?;
-    if is_own { Ok(()) } else { Err(StoreError::OtherTables { database, schema: schema.unwrap_or_default() }) }
+    if is_own { Ok(()) } else { Err(StoreError::OtherTables { database, schema }) }
 }
 
 /// Opens a database read-only.
 pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError> {
-    let options = options.options([("default_transaction_read_only", "on")]);
-    let (store, mut connection) = PostgresStore::reach(options).await?;
-    let server_version: String =
-        sqlx::query_scalar("SELECT current_setting('server_version')").fetch_one(&mut connection).await?;
+    // Without the setting of the store, to see that of the server; this connection only reads.
+    let mut connection = PostgresStore::first_connection(&PostgresStore::session(options.clone())).await?;
+    let (server_version, takes_writes): (String, bool) = sqlx::query_as(
+        "SELECT current_setting('server_version'),
+                NOT pg_is_in_recovery() AND NOT current_setting('default_transaction_read_only')::boolean",
+    )
+    .fetch_one(&mut connection)
+    .await?;
     let asked = Instant::now();
     let clock_unix_ms: i64 = sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         .fetch_one(&mut connection)
@@ -56,16 +64,8 @@ pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError>
         if has_history { sqlx::query_as(APPLIED).fetch_all(&mut connection).await? } else { Vec::new() };
     connection.close().await?;
     let schema = Schema::of(&migrations::POSTGRES, &applied);
-    let (backend, store) = (Backend::Postgres, Arc::new(store));
-    let clock_at = asked + latency / 2;
-    Ok(Inspected { backend, server_version, latency, clock_unix_ms, clock_at, schema, store })
-}
-
-impl PostgresStore {
-    /// A store without a migration, and its first connection.
-    async fn reach(options: PgConnectOptions) -> Result<(Self, PgConnection), StoreError> {
-        let options = Self::session(options);
-        let connection = Self::first_connection(&options).await?;
-        Ok((Self::lazily(options), connection))
-    }
+    let read_only = options.options([("default_transaction_read_only", "on")]);
+    let store = Arc::new(PostgresStore::lazily(PostgresStore::session(read_only)));
+    let (backend, clock_at) = (Backend::Postgres, asked + latency / 2);
+    Ok(Inspected { backend, server_version, latency, clock_unix_ms, clock_at, takes_writes, schema, store })
 }

@@ -26,7 +26,9 @@ pub async fn inspect(path: &str) -> Result<Inspected, StoreError> {
     let applied: Vec<Applied> =
         if tables > 0 { sqlx::query_as(APPLIED).fetch_all(&mut connection).await? } else { Vec::new() };
     connection.close().await?;
+    // Opened, and not written to.
+    let takes_writes = std::fs::OpenOptions::new().append(true).open(path).is_ok();
     let schema = Schema::of(&migrations::SQLITE, &applied);
     let (backend, store) = (Backend::Sqlite, Arc::new(SqliteStore::lazily(options)));
-    Ok(Inspected { backend, server_version, latency, clock_unix_ms, clock_at, schema, store })
+    Ok(Inspected { backend, server_version, latency, clock_unix_ms, clock_at, takes_writes, schema, store })
 }
