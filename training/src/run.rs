@@ -90,7 +90,7 @@ pub struct ChosenAggregation {
 pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), TrainingError> {
     let store = store::connect_existing(&config.database).await?;
     let rate = GuaranteeRate::new(config.guarantee_rate)?;
-    let (mut reports, mut faults) = (Vec::new(), Vec::new());
+    let (mut reports, mut faults, mut empty) = (Vec::new(), Vec::new(), Vec::new());
     let clusters = history::chosen(store.as_ref(), what.cluster.as_ref()).await?;
     let clusters = what.shard.map_or(Ok(clusters.clone()), |shard| shard.of_clusters(clusters))?;
     if !what.jobs.files.is_empty() && clusters.len() != 1 {
@@ -114,10 +114,18 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
             }
             // The database will not answer the next cluster either; a history that is too short is its own matter.
             Err(fault @ TrainingError::Store(_)) => return Err(fault),
+            // Nobody named it: the usage of the others is there.
+            Err(fault @ TrainingError::NoUsage { .. }) if what.cluster.is_none() => empty.push(fault),
             Err(fault) => faults.push(fault),
         }
     }
     store.close().await;
+    if reports.is_empty() {
+        faults.append(&mut empty);
+    }
+    for skipped in empty {
+        print_notice(format_args!("note: {skipped}; it is skipped"));
+    }
     if json {
         print_json(&reports);
     }

@@ -71,12 +71,8 @@ pub async fn run(what: &Ingest, database: &str, json: bool) -> Result<(), CliErr
         Some(named) => calendar::store_days(store.as_ref(), named, &clusters.iter().collect::<Vec<_>>()).await?,
         None => None,
     };
-    for cluster in &clusters {
-        store.put_cluster(cluster).await?;
-    }
-    let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.clone()).collect();
     let mut batches = read.batches();
-    let appended = store.append_batches(&names, &mut batches, &read.capacity).await?;
+    let appended = store.append_batches(&clusters, &mut batches, &read.capacity).await?;
     store.close().await;
     // 3. Report.
     let mut summary = Summary::of(&read, &appended, summaries, own_calendar);

@@ -6,6 +6,7 @@ on_both_databases![
     a_cluster_keeps_its_place_when_its_calendar_changes,
     the_version_grows_only_when_a_row_changes,
     a_capacity_holds_until_the_next_row,
+    an_import_that_fails_leaves_no_cluster_and_changes_none,
 ];
 
 async fn a_cluster_keeps_its_place_when_its_calendar_changes(database: TestDatabase) {
@@ -51,4 +52,19 @@ async fn a_capacity_holds_until_the_next_row(database: TestDatabase) {
     }
     assert_eq!(seen, [None, Some(9), Some(9), Some(16), Some(16)]);
     assert_eq!(store.capacities(&cluster("earth")).await.unwrap().len(), 3);
+}
+
+async fn an_import_that_fails_leaves_no_cluster_and_changes_none(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    let of = |name: &str| Cluster { name: cluster(name), time_zone: "UTC".to_owned(), calendar: "none".to_owned() };
+    let clusters = [of("mars"), of("earth")];
+    let rows = || Ok(usage("mars:A100:x 2024-03-01T00 4"));
+    let fault = store.append_batches(&clusters, &mut [rows(), Err("as a test".to_owned())].into_iter(), &[]).await;
+    assert!(matches!(fault, Err(StoreError::NoBatch { .. })), "{fault:?}");
+    let zones =
+        async || store.clusters().await.unwrap().into_iter().map(|cluster| cluster.time_zone).collect::<Vec<_>>();
+    assert_eq!(zones().await, ["Asia/Shanghai"]);
+    let report = store.append_batches(&clusters, &mut [rows()].into_iter(), &[]).await.unwrap();
+    assert_eq!((report.usage.inserted, zones().await), (1, vec!["UTC".to_owned(); 2]));
 }

@@ -1,23 +1,26 @@
-use super::SqlStore;
+use super::{SqlConnection, SqlStore};
 use crate::StoreError;
 use crate::clusters::{CLUSTER, Cluster, ClusterRow, ClusterStore};
 use crate::stored::all;
 use async_trait::async_trait;
 use vocab::ClusterName;
 
+/// Creates a cluster, or changes its time zone and calendar, within the caller's transaction, which locks it.
+pub(super) async fn put(connection: &mut SqlConnection, cluster: &Cluster) -> Result<(), StoreError> {
+    let query = sqlx::query(
+        "INSERT INTO clusters (name, time_zone, calendar) VALUES ($1, $2, $3)
+         ON CONFLICT (name) DO UPDATE SET time_zone = excluded.time_zone, calendar = excluded.calendar",
+    );
+    let query = query.bind(cluster.name.as_str()).bind(&cluster.time_zone).bind(&cluster.calendar);
+    query.execute(connection).await?;
+    Ok(())
+}
+
 #[async_trait]
 impl ClusterStore for SqlStore {
     async fn put_cluster(&self, cluster: &Cluster) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO clusters (name, time_zone, calendar) VALUES ($1, $2, $3)
-             ON CONFLICT (name) DO UPDATE SET time_zone = excluded.time_zone, calendar = excluded.calendar",
-        )
-        .bind(cluster.name.as_str())
-        .bind(&cluster.time_zone)
-        .bind(&cluster.calendar)
-        .execute(self.writer()?)
-        .await?;
-        Ok(())
+        let mut connection = self.writer()?.acquire().await?;
+        put(&mut connection, cluster).await
     }
 
     async fn cluster(&self, name: &ClusterName) -> Result<Option<Cluster>, StoreError> {

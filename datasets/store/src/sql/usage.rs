@@ -1,10 +1,11 @@
 use super::dialect::clusters::require_clusters;
 use super::{SqlStore, dialect};
-use crate::StoreError;
 use crate::stored::{Stamp, span, whole};
 use crate::usage::{AppendReport, SeriesSummary, UsageBatches, UsageSink, UsageStore, batch, hour_demand, series};
+use crate::{Cluster, StoreError};
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
+use std::collections::BTreeMap;
 use vocab::{CapacityRow, ClusterName, HourStart, PoolId, SeriesId, UsageRow};
 
 #[async_trait]
@@ -18,12 +19,17 @@ impl UsageStore for SqlStore {
 
     async fn append_batches(
         &self,
-        clusters: &[ClusterName],
+        clusters: &[Cluster],
         batches: UsageBatches<'_>,
         capacity: &[CapacityRow],
     ) -> Result<AppendReport, StoreError> {
-        let (mut transaction, mut report) =
-            (dialect::usage::begin_append(self, clusters).await?, AppendReport::default());
+        let (mut transaction, mut report) = (dialect::usage::begin_append(self).await?, AppendReport::default());
+        // All of them first, in order: a batch may hold rows of some alone.
+        let in_order: BTreeMap<&ClusterName, &Cluster> =
+            clusters.iter().map(|cluster| (&cluster.name, cluster)).collect();
+        for cluster in in_order.into_values() {
+            super::clusters::put(&mut transaction, cluster).await?;
+        }
         for rows in batches {
             let rows = rows.map_err(|reason| StoreError::NoBatch { reason })?;
             let batches = batch::by_cluster(&rows, &[])?;

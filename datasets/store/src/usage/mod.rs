@@ -2,8 +2,8 @@
 
 pub(crate) mod batch;
 
-use crate::StoreError;
 use crate::stored::{Stamp, amount, pool, valid, whole};
+use crate::{Cluster, StoreError};
 use async_trait::async_trait;
 use vocab::{CapacityRow, ClusterName, HourDemand, HourStart, Organization, PoolId, SeriesId, UnixSeconds, UsageRow};
 
@@ -60,13 +60,14 @@ pub trait UsageStore {
     async fn append(&self, rows: &[UsageRow], capacity: &[CapacityRow]) -> Result<AppendReport, StoreError>;
 
     /// Appends batches one after the other, in one transaction: of more rows than memory holds, the hours of each batch after those
-    /// before it. `clusters` are those of all rows.
+    /// before it. `clusters` are those of all rows: they are created in the same transaction, or get their time zone and calendar, so that
+    /// an append that fails leaves no cluster without rows.
     ///
     /// # Errors
     /// As [`append`](Self::append), within a batch; [`StoreError::NoBatch`] if a batch cannot be had.
     async fn append_batches(
         &self,
-        clusters: &[ClusterName],
+        clusters: &[Cluster],
         batches: UsageBatches<'_>,
         capacity: &[CapacityRow],
     ) -> Result<AppendReport, StoreError>;

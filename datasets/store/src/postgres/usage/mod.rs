@@ -11,7 +11,7 @@ use crate::usage::batch::{self, Batch};
 use crate::usage::{AppendReport, SeriesSummary, SummaryRow, UsageSink, hour_demand, series};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, raw_sql};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use vocab::{ClusterName, HourStart, SeriesId, UsageRow};
 
 /// Memory for the sorts and joins of a large append or load, which are rare and alone: with the usual 4 MB a merge of
@@ -43,19 +43,12 @@ pub(crate) async fn append(
     Ok(report)
 }
 
-/// Begins a transaction for batches of rows of some clusters, which it locks.
-pub(crate) async fn begin_append(
-    store: &PostgresStore,
-    clusters: &[ClusterName],
-) -> Result<Transaction<Postgres>, StoreError> {
+/// Begins a transaction for batches of rows.
+pub(crate) async fn begin_append(store: &PostgresStore) -> Result<Transaction<Postgres>, StoreError> {
     let mut transaction = Transaction::begin(&store.pool, "BEGIN").await?;
     transaction.closes_unless_committed();
     store.insert_audit(&mut transaction).await?;
     is_large(&mut transaction).await?;
-    // All of them first, in order: a batch may hold rows of some alone.
-    for cluster in clusters.iter().collect::<BTreeSet<_>>() {
-        lock_cluster(&mut transaction, cluster).await?;
-    }
     Ok(transaction)
 }
 

@@ -25,15 +25,8 @@ pub(crate) async fn append(
 }
 
 /// Begins a transaction for batches of rows: the only one that writes.
-pub(crate) async fn begin_append(
-    store: &SqliteStore,
-    clusters: &[ClusterName],
-) -> Result<Transaction<Sqlite>, StoreError> {
-    let mut transaction = store.begin().await?;
-    for cluster in clusters {
-        require_cluster(&mut transaction, cluster).await?;
-    }
-    Ok(transaction)
+pub(crate) async fn begin_append(store: &SqliteStore) -> Result<Transaction<Sqlite>, StoreError> {
+    store.begin().await
 }
 
 /// Appends rows within the caller's transaction.
