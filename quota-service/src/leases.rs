@@ -102,10 +102,10 @@ impl Leases {
         self.only.is_empty() || self.only.contains(cluster)
     }
 
-    /// Of a service that writes nothing, and waits for no other one.
+    /// Of a service that writes nothing, and waits for no other one; it looks for new tokens as often as others.
     #[must_use]
-    pub fn alone(store: Arc<dyn Store>) -> Self {
-        Self { alone: Some(store), ..Self::new(String::new(), Duration::ZERO) }
+    pub fn alone(store: Arc<dyn Store>, patience: Duration) -> Self {
+        Self { alone: Some(store), ..Self::new(String::new(), patience) }
     }
 
     /// Says where other services reach this one.
@@ -321,6 +321,13 @@ mod tests {
         assert_eq!(first.look(&store).await.unwrap().lost, names(&["earth"]));
         assert!(first.has_namesake(earth) && first.follows() && !second.follows());
         assert_eq!(first.leader(earth).unwrap().epoch, second.led(earth).unwrap().epoch);
+    }
+
+    #[tokio::test]
+    async fn a_service_on_a_virtual_clock_looks_no_more_often_than_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let alone = Leases::alone(store(&folder).await, Duration::from_hours(1));
+        assert_eq!(alone.beat_every(), shard("one", &[]).beat_every());
     }
 
     #[tokio::test]

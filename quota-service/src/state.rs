@@ -71,7 +71,7 @@ impl AppState {
         let Options { store, clock, config, webhook, leases } = options;
         let leases = leases.unwrap_or_else(|| {
             if clock.is_virtual() {
-                Leases::alone(store.clone())
+                Leases::alone(store.clone(), config.patience())
             } else {
                 Leases::new(config.replica_name(), config.patience()).only(config.own_clusters())
             }

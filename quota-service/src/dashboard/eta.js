@@ -2,7 +2,7 @@
 
 import { address } from "./api.js";
 import { badge, h, table } from "./dom.js";
-import { number, time } from "./format.js";
+import { number, sentence, time } from "./format.js";
 import { Section } from "./section.js";
 import { timeChart } from "./timechart.js";
 
@@ -28,7 +28,7 @@ const COLUMNS = [
 
 function moveRow(move) {
   const direction = move.to > move.from ? badge("good", "up") : badge("warn", "down");
-  const why = h("span", { class: "sentence" }, move.reason);
+  const why = h("span", { class: "sentence" }, sentence(move.reason));
   return [time(move.at), number(move.from), number(move.to), number(move.kept), number(move.broken), direction, why];
 }
 
@@ -64,7 +64,7 @@ export function etaSection(pool, state) {
       const lead = h("strong", null, `Eta is ${number(eta.eta)}. `);
       const { detail } = eta.last_decision;
       return [
-        h("p", null, lead, `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`),
+        h("p", null, lead, sentence(`${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`)),
         eta.moves.length > 0 ? moves(explained) : h("p", { class: "quiet" }, "It has not moved yet."),
       ];
     },

@@ -2,7 +2,7 @@
 
 import { address } from "./api.js";
 import { badge, facts, h, s, table } from "./dom.js";
-import { count, duration, NONE, number, percent, signed, time } from "./format.js";
+import { count, duration, NONE, number, percent, sentence, signed, time } from "./format.js";
 import { placedBy } from "./pools.js";
 import { Section } from "./section.js";
 import { stageBadge } from "./stage.js";
@@ -256,7 +256,7 @@ function explained(data) {
     h(
       "ul",
       { class: "reasons" },
-      quota.reasons.map(({ code, detail }) => h("li", null, h("code", null, code), " ", detail)),
+      quota.reasons.map(({ code, detail }) => h("li", null, h("code", null, code), " ", sentence(detail))),
     ),
     h("p", null, h("strong", null, "What would change it: "), data.what_would_change),
     overrideList(data.overrides),
@@ -344,7 +344,7 @@ export function explainSection(pool, state, changed) {
       return h(
         "div",
         { class: "notice absent" },
-        h("p", null, h("strong", null, "There is no quota: "), summary?.no_quota ?? "none was computed yet"),
+        h("p", null, h("strong", null, "There is no quota: "), sentence(summary?.no_quota ?? "none was computed yet")),
         summary && summary.capacity_gpus === null && capacityCommands(summary),
       );
     },

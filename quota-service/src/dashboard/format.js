@@ -73,6 +73,11 @@ export function time(text, withYear = false) {
   return h("time", { datetime: text, title: `${utc(date)} (UTC)` }, (withYear ? LONG : MOMENT).format(date));
 }
 
+const MOMENTS = /(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?Z)/;
+
+/** A sentence of the service, its times in the zone of the reader. */
+export const sentence = (text) => String(text).split(MOMENTS).map((part, index) => (index % 2 ? time(part) : part));
+
 /** A time for an input of type datetime-local. */
 export function localInput(date) {
   const two = (value) => String(value).padStart(2, "0");

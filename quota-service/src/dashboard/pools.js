@@ -2,7 +2,7 @@
 
 import { address } from "./api.js";
 import { badge, h, s, say } from "./dom.js";
-import { count, NONE, number, percent, time } from "./format.js";
+import { count, NONE, number, percent, sentence, time } from "./format.js";
 import { Section } from "./section.js";
 import { stageBadge } from "./stage.js";
 import { firstSteps, STORIES, story } from "./story.js";
@@ -92,10 +92,10 @@ const round = (value) => (value === null ? null : Math.round(value * 10) / 10);
 
 function quotaCell(pool) {
   const hours = Object.entries(pool.quota_gpus_by_hours ?? {});
-  if (hours.length === 0) return h("span", { class: "why" }, pool.no_quota ?? "none was computed yet");
+  if (hours.length === 0) return h("span", { class: "why" }, sentence(pool.no_quota ?? "none was computed yet"));
   const one = ([hour, gpus]) =>
     h("li", null, h("span", { class: "hours" }, `${hour} h`), h("span", null, number(gpus)));
-  return [h("ul", { class: "quotas" }, hours.map(one)), pool.no_quota && h("span", { class: "why" }, pool.no_quota)];
+  return [h("ul", { class: "quotas" }, hours.map(one)), pool.no_quota && h("span", { class: "why" }, sentence(pool.no_quota))];
 }
 
 function promiseCell(pool) {

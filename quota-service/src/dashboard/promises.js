@@ -3,7 +3,7 @@
 import { address } from "./api.js";
 import { badge, choice, facts, field, h, responsive, s, table } from "./dom.js";
 import { figure } from "./figure.js";
-import { NONE, number, percent, time } from "./format.js";
+import { NONE, number, percent, sentence, time } from "./format.js";
 import { Section } from "./section.js";
 
 const KINDS = {
@@ -157,7 +157,7 @@ function brokenOnes(list) {
     `${number(one.hours)} h`,
     one.task ?? NONE,
     one.node ?? NONE,
-    h("span", { class: "sentence" }, one.why),
+    h("span", { class: "sentence" }, sentence(one.why)),
   ];
   return table({ caption: "Broken promises, newest first", columns, cards: true, rows: list.map(row) });
 }

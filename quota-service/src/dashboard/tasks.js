@@ -2,7 +2,7 @@
 
 import { address } from "./api.js";
 import { badge, h, table } from "./dom.js";
-import { count, NONE, number, time } from "./format.js";
+import { count, NONE, number, sentence, time } from "./format.js";
 import { Section } from "./section.js";
 
 const COLUMNS = [
@@ -28,7 +28,7 @@ function row(task) {
   const gpus = task.gpus_per_pod * task.pods;
   const asked = task.pods > 1 ? `${number(gpus)} (${number(task.pods)} × ${number(task.gpus_per_pod)})` : number(gpus);
   const why = task.detail.waits
-    ? h("span", { title: `Code of the reason: ${task.detail.waits.code}` }, task.detail.waits.detail)
+    ? h("span", { title: `Code of the reason: ${task.detail.waits.code}` }, sentence(task.detail.waits.detail))
     : "not decided on yet";
   return [
     task.id,

@@ -3,7 +3,7 @@
 import { address, get } from "./api.js";
 import { badge, choice, field, h, say, table } from "./dom.js";
 import { change } from "./explain.js";
-import { number, percent } from "./format.js";
+import { number, percent, sentence } from "./format.js";
 import { notice } from "./section.js";
 
 const ROWS = [
@@ -47,7 +47,7 @@ function compared({ now, then, steps }) {
           difference > 0 ? "good" : "warn",
           `the quota ${difference > 0 ? "rises" : "falls"} by ${number(Math.abs(difference))} GPUs, to ${number(then.quota_gpus)}`,
         );
-  const reasons = (then.reasons ?? []).map(({ code, detail }) => h("li", null, h("code", null, code), " ", detail));
+  const reasons = (then.reasons ?? []).map(({ code, detail }) => h("li", null, h("code", null, code), " ", sentence(detail)));
   return [
     h("p", null, lead),
     table({ caption: "Now and then", columns, rows }),

@@ -44,6 +44,10 @@ async fn a_pool_shows_its_quota_step_by_step_and_what_if() {
     assert_eq!(steps, answer);
     assert_eq!(figure, shown(&explained["quota"]["quota_gpus"]));
     assert_eq!(browser.texts("#quota .waterfall li").len(), 6);
+    // A time within a sentence of the service is the reader's.
+    let since = browser.run("return document.querySelector('#eta .body p time')?.dateTime", &[]);
+    let detail = explained["eta"]["last_decision"]["detail"].as_str().unwrap();
+    assert!(since.as_str().is_some_and(|since| detail.contains(since)), "{detail}: {since:?}");
     browser.run("document.querySelector('#tab-4').focus()", &[]);
     browser.keys("", RIGHT);
     browser.until("document.querySelector('#tab-1').ariaSelected === 'true' && document.querySelector('#quota .facts dt').textContent.includes('1 h')");
