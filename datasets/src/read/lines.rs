@@ -21,6 +21,8 @@ pub struct Lines<R> {
     quotes: Quotes,
     /// The first bytes are those of gzip.
     is_gzip: bool,
+    /// The first bytes are those of a zip archive.
+    is_zip: bool,
 }
 
 impl<R> Lines<R> {
@@ -43,12 +45,18 @@ impl<R> Lines<R> {
             starts: VecDeque::new(),
             quotes: Quotes::new(has_notes),
             is_gzip: false,
+            is_zip: false,
         }
     }
 
     /// Whether what was read is compressed by gzip (RFC 1952).
     pub const fn is_gzip(&self) -> bool {
         self.is_gzip
+    }
+
+    /// Whether what was read is a zip archive, which a workbook of a spreadsheet is, too.
+    pub const fn is_zip(&self) -> bool {
+        self.is_zip
     }
 
     /// The gravest fault of the quotes before a byte; those before it are forgotten.
@@ -66,6 +74,7 @@ impl<R> Lines<R> {
 
     fn look_at(&mut self, bytes: &[u8]) {
         self.is_gzip |= self.offset == 0 && bytes.starts_with(&[0x1f, 0x8b]);
+        self.is_zip |= self.offset == 0 && bytes.starts_with(b"PK\x03\x04");
         for byte in bytes {
             self.quotes.follow(*byte, self.offset);
             match byte {

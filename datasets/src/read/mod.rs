@@ -82,6 +82,8 @@ pub enum RowFault {
     NotText,
     #[error("compressed by gzip: decompress the file first (gunzip)")]
     Compressed,
+    #[error("a workbook or another zip archive: save the table as CSV, or unpack the archive")]
+    Zipped,
     #[error("row group {row_group}, {fault}")]
     InGroup { row_group: usize, fault: Box<RowFault> },
     #[error("column {column}: no value: fill it, or leave the row out")]
@@ -189,8 +191,8 @@ pub enum ReadError {
     Line { file: PathBuf, line: u64, fault: EventFault },
     #[error("{}: no days", file.display())]
     NoDays { file: PathBuf },
-    #[error("{}, row 1: column {column} is missing; the header must hold {expected}", file.display())]
-    MissingColumn { file: PathBuf, column: &'static str, expected: String },
+    #[error("{}, row 1: column {column} is missing{found}; the header must hold {expected}", file.display())]
+    MissingColumn { file: PathBuf, column: &'static str, found: String, expected: String },
     #[error("{}, row 1: column {column:?} is unknown; the header must be {expected}", file.display())]
     UnknownColumn { file: PathBuf, column: String, expected: String },
     #[error("{}, row 1: column {column:?} is listed twice", file.display())]

@@ -8,6 +8,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use vocab::{MilliGpus, NameError, Organization, UnixSeconds, new_name};
 
+/// Of a header without the columns that are needed, so much is shown.
+const FOUND_CHARS: usize = 200;
+
 pub struct Table {
     file: PathBuf,
     reader: csv::Reader<Lines<Box<dyn Read>>>,
@@ -56,6 +59,9 @@ impl Table {
         let read = reader.headers().map(|header| header.iter().map(str::to_owned).collect::<Vec<_>>());
         if reader.get_ref().is_gzip() {
             return Err(ReadError::Row { file: file.to_owned(), row: 1, fault: RowFault::Compressed });
+        }
+        if reader.get_ref().is_zip() {
+            return Err(ReadError::Row { file: file.to_owned(), row: 1, fault: RowFault::Zipped });
         }
         let end = reader.position().byte();
         if let Some(fault) = reader.get_mut().quote_fault(end) {
@@ -137,7 +143,7 @@ fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra:
     let may = if optional.is_empty() { String::new() } else { format!(" and may hold {}", optional.join(",")) };
     let (file, expected) = (file.to_owned(), columns.join(",") + &may);
     if let Some(column) = columns.iter().copied().find(|column| !header.iter().any(|name| name == column)) {
-        return Err(ReadError::MissingColumn { file, column, expected });
+        return Err(ReadError::MissingColumn { file, column, found: found(header), expected });
     }
     if let Some((index, column)) = header.iter().enumerate().find(|(index, name)| header[..*index].contains(name)) {
         debug_assert!(index > 0);
@@ -149,6 +155,18 @@ fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra:
             Err(ReadError::UnknownColumn { file, column: column.clone(), expected })
         }
         _ => Ok(()),
+    }
+}
+
+/// What a header without the columns is: of another separator, or with other names.
+fn found(header: &[String]) -> String {
+    let text = header.join(",");
+    let separator =
+        [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter().find(|(one, _)| text.contains(*one));
+    match separator {
+        Some((_, name)) if header.len() == 1 => format!(": its columns are separated by {name}, not by commas"),
+        _ if text.is_empty() => String::new(),
+        _ => format!(": found {}", text.chars().filter(|one| !one.is_control()).take(FOUND_CHARS).collect::<String>()),
     }
 }
 

@@ -136,7 +136,12 @@ fn a_header_with_an_unknown_a_missing_or_a_repeated_column_is_refused() {
     assert!(of("hour,cluster,gpu_model,organization").contains("column demand_gpus is missing"));
     assert!(of("hour,hour,cluster,gpu_model,organization,demand_gpus").contains("column \"hour\" is listed twice"));
     assert_eq!(of(HEADER.trim()), "usage.csv: no rows");
-    assert!(of("").contains("is missing"), "an empty file has no header");
+    assert!(of("").contains("is missing; "), "an empty file has no header");
+    assert!(
+        of("hour;cluster;gpu_model").contains("is missing: its columns are separated by semicolons, not by commas; ")
+    );
+    assert!(of("PK\u{3}\u{4}\u{14}").contains("row 1: a workbook or another zip archive"));
+    assert!(of("time,cluster").contains("column hour is missing: found time,cluster; "));
 }
 
 #[test]
