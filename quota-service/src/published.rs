@@ -2,9 +2,11 @@
 
 mod following;
 mod hold;
+mod lowered;
 
 pub use following::TasksNow;
 pub use hold::Hold;
+pub use lowered::Report;
 
 use crate::engine::{Limits, TaskCounts};
 use crate::plan::{self, Held, PoolQuota};
@@ -16,7 +18,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::EtaMove;
-use vocab::{HorizonHours, MilliGpus, OutcomeKind, PlacedBy, PoolId, PoolState, UnixSeconds};
+use vocab::{MilliGpus, OutcomeKind, PlacedBy, PoolId, UnixSeconds};
 use wire::{Explanation, QuotaAnswer};
 
 /// Everything that is answered, by cluster and GPU model.
@@ -176,41 +178,6 @@ impl PublishedPool {
         Self { problem, ..self.with_answers(answers) }
     }
 
-    /// The same answers, none above what a reported state leaves; `None` where none of them is. The newest answers stay what a
-    /// restart finds: these are never larger.
-    #[must_use]
-    pub fn lowered(&self, state: &PoolState) -> Option<Self> {
-        // Headroom knows the state of a pool that it places from the tasks.
-        if self.glance.tasks.is_some() {
-            return None;
-        }
-        let mut least = state.idle;
-        let mut has_lowered = false;
-        let mut lowered = |answer: &Answer| {
-            let Ok(hours) = HorizonHours::new(u64::from(answer.hours())) else { return answer.clone() };
-            let spot = state.spot(hours);
-            let before = plan::amount(answer.fresh.quota_gpus);
-            let quota = before.min(state.idle.saturating_add(spot));
-            least = least.min(answer.held.available).min(quota.left_after(spot));
-            if quota == before && least == answer.held.available {
-                return answer.clone();
-            }
-            has_lowered = true;
-            let mut fresh = answer.fresh.clone();
-            if quota < before {
-                fresh.quota_gpus = quota.as_gpus();
-                let why = plan::lowered_reason(state, spot);
-                fresh.reasons.retain(|known| known.code != why.code);
-                fresh.reasons.push(why);
-            }
-            fresh.available_gpus = least.as_gpus();
-            fresh.idle_gpus = fresh.idle_gpus.min(state.idle.as_gpus());
-            Answer::new(fresh, answer.computed_at, Held { spot, available: least }, self.problem.as_deref())
-        };
-        let answers = self.answers.iter().map(&mut lowered).collect();
-        has_lowered.then(|| self.with_answers(answers))
-    }
-
     /// The same pool, placed by this side.
     #[must_use]
     pub fn with_side(&self, side: PlacedBy) -> Self {
@@ -297,6 +264,7 @@ impl Published {
 pub(crate) mod tests {
     use super::*;
     use serde_json::json;
+    use vocab::{HorizonHours, PoolState};
 
     /// A pool by hours, quota and GPUs of spot, computed at midnight of 2024-03-01.
     pub(crate) fn published(quotas: &[(u8, f64, f64)]) -> PublishedPool {
@@ -323,33 +291,15 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn reported(idle: u32, spot: &[(HorizonHours, u32)]) -> PoolState {
-        PoolState {
+    pub(crate) fn reported(idle: u32, spot: &[(HorizonHours, u32)]) -> Report {
+        let state = PoolState {
             pool: PoolId::parse("earth:A100").unwrap(),
             capacity: MilliGpus::from_gpus(128),
             idle: MilliGpus::from_gpus(idle),
             spot_by_guarantee: spot.iter().map(|(hours, gpus)| (*hours, MilliGpus::from_gpus(*gpus))).collect(),
             longest_quota_wait_s: 0,
             as_of: UnixSeconds::new(1_709_251_260),
-        }
-    }
-
-    #[test]
-    fn a_report_lowers_the_answers_that_it_leaves_less_for_and_raises_none() {
-        let pool = published(&[(1, 60.0, 10.0), (4, 40.0, 10.0)]);
-        let four = HorizonHours::new(4).unwrap();
-        assert!(pool.lowered(&reported(90, &[(four, 10)])).is_none(), "it leaves what was answered");
-        assert!(pool.lowered(&reported(128, &[])).is_none(), "a raise waits");
-        let lowered = pool.lowered(&reported(35, &[(four, 10)])).unwrap();
-        let of = |pool: &PublishedPool| -> Vec<(f64, f64)> {
-            pool.answers.iter().map(|answer| (answer.fresh.quota_gpus, answer.fresh.available_gpus)).collect()
         };
-        assert_eq!(of(&lowered), [(45.0, 35.0), (40.0, 30.0)]);
-        assert_eq!(lowered.answers[0].fresh.reasons[0].code, "lowered_by_report");
-        let again = lowered.lowered(&reported(25, &[(four, 10)])).unwrap();
-        let reasons: Vec<_> = again.answers[0].fresh.reasons.iter().map(|reason| reason.detail.as_str()).collect();
-        assert!(reasons.len() == 1 && reasons[0].starts_with("lowered to idle 25"), "{reasons:?}");
-        assert!(lowered.answers[1].fresh.reasons.is_empty(), "this one stands");
-        assert_eq!(of(&lowered.lowered(&reported(0, &[])).unwrap()), [(0.0, 0.0), (0.0, 0.0)]);
+        Report::new(state, None)
     }
 }

@@ -4,14 +4,14 @@ use crate::core::Core;
 use crate::drift::Drifts;
 use crate::engine::{Limits, TaskCounts};
 use crate::promises::kept::KeptByPool;
-use crate::published::{Hold, Published, PublishedPool, TasksNow};
+use crate::published::{Hold, Published, PublishedPool, Report, TasksNow};
 use arc_swap::ArcSwap;
 use placement::Limit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-use vocab::{ClusterName, MilliGpus, PlacedBy, PoolId, PoolState, UnixSeconds};
+use vocab::{ClusterName, MilliGpus, PlacedBy, PoolId, UnixSeconds};
 
 pub struct Quotas {
     pub core: Arc<Core>,
@@ -40,7 +40,7 @@ struct Basis {
     /// Pools by whose quotas the service that leads promises nothing, as their stored basis says.
     followed: BTreeMap<PoolId, Hold>,
     /// The last report of each pool of an external scheduler, and when it was stored.
-    reports: BTreeMap<PoolId, (UnixSeconds, PoolState)>,
+    reports: BTreeMap<PoolId, (UnixSeconds, Report)>,
 }
 
 impl Basis {
@@ -48,7 +48,7 @@ impl Basis {
     fn lowered(&self, pool: PublishedPool) -> PublishedPool {
         let began_at = pool.answers.first().map(|answer| answer.computed_at);
         let report = self.reports.get(&pool.id).filter(|(at, _)| began_at.is_some_and(|began_at| *at >= began_at));
-        report.and_then(|(_, state)| pool.lowered(state)).unwrap_or(pool)
+        report.and_then(|(_, report)| pool.lowered(report)).unwrap_or(pool)
     }
 }
 
@@ -246,23 +246,24 @@ impl Quotas {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).contains(cluster)
     }
 
-    /// Takes a stored report: lowers the published quotas of its pool at once where the state leaves less than they say, and those that a
+    /// Takes a stored report: lowers the published quotas of its pool at once where it leaves less than they say, and those that a
     /// renewal publishes which began before. A raise waits for the next renewal.
-    pub fn take_report(&self, state: &PoolState) {
+    pub fn take_report(&self, report: Report) {
         let mut basis = self.basis();
-        basis.reports.insert(state.pool.clone(), (self.core.clock.now(), state.clone()));
-        self.lower_on(&basis, state);
+        self.lower_on(&basis, &report);
+        basis.reports.insert(report.state.pool.clone(), (self.core.clock.now(), report));
     }
 
     /// Lowers the published quotas of a pool by its last report to another service.
-    pub fn lower(&self, state: &PoolState) {
-        self.lower_on(&self.basis(), state);
+    pub fn lower(&self, report: &Report) {
+        self.lower_on(&self.basis(), report);
     }
 
-    fn lower_on(&self, basis: &Basis, state: &PoolState) {
-        let (cluster, gpu_model) = (state.pool.cluster.as_str(), state.pool.gpu_model.as_str());
+    fn lower_on(&self, basis: &Basis, report: &Report) {
+        let pool = &report.state.pool;
         let published = self.published.load();
-        let lowered = published.pool(cluster, gpu_model).and_then(|pool| pool.lowered(state));
+        let lowered =
+            published.pool(pool.cluster.as_str(), pool.gpu_model.as_str()).and_then(|pool| pool.lowered(report));
         if let Some(pool) = lowered {
             self.publish_on(basis, vec![pool]);
         }

@@ -8,7 +8,7 @@ use crate::access::Caller;
 use crate::engine::{Order, TakeSnapshot};
 use crate::placed_by::{self, Decision};
 use crate::plan::Details;
-use crate::published::{Answer, PublishedPool};
+use crate::published::{Answer, PublishedPool, Report};
 use crate::quotas::Quotas;
 use crate::refresh::Renewals;
 use crate::refresh::pace::Haste;
@@ -103,7 +103,7 @@ pub async fn get_state(
 /// Report capacity, idle GPUs, spot GPUs and waiting of an external scheduler
 ///
 /// An older report does not overwrite a newer one. A report of more than `clock_skew_s` ahead of the service is refused; one within
-/// it counts as of now. With `hp_jobs` the bounds follow the HP jobs from moment to moment, as in a pool that Headroom places. A report that lowers a quota does so at once; a raise follows with the next renewal, at most
+/// it counts as of now. With `hp_jobs` the bounds follow the HP jobs from moment to moment, as in a pool that Headroom places. A report that lowers a quota does so at once: fewer idle GPUs or a smaller capacity, and HP jobs that need more than was foreseen; a raise follows with the next renewal, at most
 /// `report_refresh_s` later.
 #[utoipa::path(put, path = "/v1/pools/{id}/state", tag = "pools", request_body = PoolStateBody,
     params(("id" = String, Path, description = "CLUSTER:GPU_MODEL")), responses(
@@ -131,7 +131,7 @@ pub async fn put_state(
     let store = write.store(&renewals.core, StatusCode::OK, &detail);
     let taken = store.put_pool_state(&state, hp_jobs.as_deref(), now).await?;
     if taken {
-        renewals.quotas.take_report(&state);
+        renewals.quotas.take_report(Report::new(state.clone(), hp_jobs.as_deref()));
     }
     renewals.request_renewal(&state.pool.cluster, Haste::Report);
     Ok(Json(PoolStateReceipt { taken }))

@@ -110,6 +110,16 @@ pub fn lowered_reason(state: &PoolState, spot: MilliGpus) -> ReasonBody {
     ReasonBody { code: "lowered_by_report".to_owned(), detail }
 }
 
+/// Why an answer is lower than the quota that was computed: HP work that came since needs more than was foreseen, or capacity has gone.
+#[must_use]
+pub fn lowered_by_demand(state: &PoolState, bound: MilliGpus, left: MilliGpus) -> ReasonBody {
+    let detail = format!(
+        "lowered to {left} GPUs: HP work may need {bound} of {} GPUs, as reported at {}; the next renewal computes it again",
+        state.capacity, state.as_of
+    );
+    ReasonBody { code: "lowered_by_report".to_owned(), detail }
+}
+
 /// An amount of an answer: its number was written from an amount.
 #[must_use]
 pub fn amount(gpus: f64) -> MilliGpus {

@@ -15,7 +15,9 @@ mod what_if;
 pub use chance::chance_of_room;
 pub use cluster::{ClusterInputs, ClusterPlan, EtaMoved, NoQuota, PoolInputs, PoolPlan, PoolQuota, Run, plan};
 pub use details::Details;
-pub use explain::{Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_reason};
+pub use explain::{
+    Held, amount, answer, at_stage, calibration, explanation, forecast_answer, lowered_by_demand, lowered_reason,
+};
 pub use forecasts::{Corrected, Predictions, Remembered};
 pub use overrides::{has_its_time, override_body};
 pub use what_if::{Changes, what_if};

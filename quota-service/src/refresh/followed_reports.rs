@@ -1,16 +1,16 @@
 //! Reports of external schedulers to another service, and the side that places each pool: a service that follows lowers its answers by a
 //! report, and shows the side, as the leader does.
 
-use crate::published::PublishedPool;
+use crate::published::{PublishedPool, Report};
 use crate::quotas::Quotas;
 use std::collections::BTreeMap;
 use store::StoreError;
-use vocab::{PlacedBy, PoolId, PoolState};
+use vocab::{PlacedBy, PoolId};
 
 /// The sides of all pools, and their last reports.
 pub(super) struct FollowedReports {
     sides: BTreeMap<PoolId, PlacedBy>,
-    states: BTreeMap<PoolId, PoolState>,
+    reports: BTreeMap<PoolId, Report>,
 }
 
 impl FollowedReports {
@@ -21,12 +21,14 @@ impl FollowedReports {
     /// The database does not answer.
     pub(super) async fn read(quotas: &Quotas) -> Result<Self, StoreError> {
         let store = quotas.core.store.as_ref();
-        Ok(Self { states: store.pool_states().await?, sides: store.sides().await? })
+        // Their HP jobs, of which there may be thousands, are not read at each beat: the renewals of the service that leads count them.
+        let report = |(pool, state)| (pool, Report::new(state, None));
+        Ok(Self { reports: store.pool_states().await?.into_iter().map(report).collect(), sides: store.sides().await? })
     }
 
     /// Answers that are read from the database, lowered by the last report of their pool.
     pub(super) fn lowered(&self, pool: PublishedPool) -> PublishedPool {
-        self.state(&pool.id).and_then(|state| pool.lowered(state)).unwrap_or(pool)
+        self.report(&pool.id).and_then(|report| pool.lowered(report)).unwrap_or(pool)
     }
 
     /// Brings the published answers of followed pools to them.
@@ -37,14 +39,14 @@ impl FollowedReports {
             if let Some(side) = side.filter(|side| pool.glance.placed_by != Some(*side)) {
                 quotas.note_side(&pool.id, side);
             }
-            if let Some(state) = self.state(&pool.id) {
-                quotas.lower(state);
+            if let Some(report) = self.report(&pool.id) {
+                quotas.lower(report);
             }
         }
     }
 
     /// The last report of a pool that an external scheduler places: one of before Headroom placed it is outdated.
-    fn state(&self, pool: &PoolId) -> Option<&PoolState> {
-        self.states.get(pool).filter(|_| self.sides.get(pool) == Some(&PlacedBy::External))
+    fn report(&self, pool: &PoolId) -> Option<&Report> {
+        self.reports.get(pool).filter(|_| self.sides.get(pool) == Some(&PlacedBy::External))
     }
 }
