@@ -5,6 +5,7 @@ use tests::on_both_databases;
 
 on_both_databases![
     bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart,
+    hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle,
     a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number,
 ];
 
@@ -77,6 +78,26 @@ async fn bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart(
     let _ = again.put(STATE, &state(500, 300, &json!({}), now.plus_s(180))).await.expect(200);
     again.renew().await;
     assert_eq!(live(&again).await, Value::Null);
+}
+
+async fn hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    report(&service).await;
+    let before = quota(&service, 4).await;
+    let bound = number(&before["demand_bound_gpus"]);
+    assert!(number(&before["quota_gpus"]) > 100.0 && bound < 400.0, "{before}");
+    let now = service.service.core.clock.now();
+    let mut body = state(500, 300, &json!({ "1": 5 }), now);
+    body["hp_jobs"] = json!([{ "id": "large", "organization": "org-001", "gpus": 430, "state": "waiting", "since": now.to_string() }]);
+    let _ = service.put(STATE, &body).await.expect(200);
+    // Nothing was renewed.
+    let four = quota(&service, 4).await;
+    assert_eq!((number(&four["quota_gpus"]), number(&four["inventory_gpus"])), (70.0, 70.0), "{four}");
+    assert_eq!(number(&four["demand_bound_gpus"]), 430.0);
+    assert_eq!(codes(&four).last().unwrap(), "lowered_by_report");
+    service.renew().await;
+    let renewed = quota(&service, 4).await;
+    assert!(number(&renewed["quota_gpus"]) <= 70.0 && codes(&renewed).iter().all(|code| code != "lowered_by_report"));
 }
 
 async fn a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number(database: TestDatabase) {
