@@ -126,7 +126,8 @@ table = pd.DataFrame({model: scores(scored[scored["model"] == model]) for model 
 table.round(3)
 "#;
 
-const CHECK: &str = r#"metrics = pd.read_csv("metrics.csv", dtype={"step": str, "organization": str})
+const CHECK: &str = r#"# An organization may be named NA.
+metrics = pd.read_csv("metrics.csv", dtype={"step": str, "organization": str}, keep_default_na=False, na_values=[""])
 overall = metrics[metrics["organization"].isna() & metrics["step"].isna()]
 written = overall.pivot(index="model", columns="metric", values="value").loc[table.index, table.columns]
 difference = ((table - written).abs() / written.abs().clip(lower=1e-9)).max().max()

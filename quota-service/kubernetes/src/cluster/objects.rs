@@ -106,11 +106,22 @@ where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     let (mut next, mut pauses) = (Next::List, Pauses::default());
-    let mut alive = Instant::now();
+    let (mut alive, mut listed_at) = (Instant::now(), None);
     loop {
         let went = match next {
-            Next::List => list(&api, &mut tell).await,
-            Next::From(version) => watch(&api, version, pace, (&mut alive, &mut pauses), &mut tell).await,
+            Next::List => {
+                let listed = list(&api, &mut tell).await;
+                listed_at = Some(Instant::now());
+                listed
+            }
+            Next::From(version) => match watch(&api, version, pace, (&mut alive, &mut pauses), &mut tell).await {
+                // A server that forgets at once what it has listed is left a pause.
+                Ok(Next::List) if listed_at.is_some_and(|at| at.elapsed() < LONGEST_PAUSE) => {
+                    let fault = "the server has forgotten the version of its last list (410)".to_owned();
+                    Err(Broken { next: Next::List, fault })
+                }
+                went => went,
+            },
         };
         next = match went {
             Ok(next) => next,
@@ -300,6 +311,18 @@ mod tests {
             eventually("the watch again", || events.lock().unwrap().last().unwrap() == "resumed").await;
             task.abort();
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_forgets_at_once_what_it_has_listed_is_left_pauses() {
+        let fake = FakeKubernetes::start().await;
+        fake.fault(Fault::new(What::Fail(EXPIRED), 2).verb("watch"));
+        let (events, task) = followed(&fake).await;
+        let words = ["list", "listed", "lost", "list", "listed", "lost", "list", "listed", "resumed"];
+        let began = Instant::now();
+        eventually("the watch", || *events.lock().unwrap() == words).await;
+        assert!(began.elapsed() >= FIRST_PAUSE * 3, "after 250 and 500 ms");
+        task.abort();
     }
 
     #[tokio::test]
