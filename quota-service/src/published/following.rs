@@ -144,7 +144,7 @@ mod tests {
         let limit = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
         let hp_demand = Some(MilliGpus::from_gpus(36));
         // The pool has not taken the new limits over yet, which are those of before.
-        let now = TasksNow { hp_demand, set: limit(30), left: limit(14), ..tasks(reported(90, &[]), 0) };
+        let now = TasksNow { hp_demand, set: limit(30), left: limit(14), ..tasks(reported(90, &[]).state, 0) };
         let left = |served| now.left(served).map(MilliGpus::as_gpus);
         assert_eq!(left(served(30, Some(20))), Some(14.0), "16 have come since");
         assert_eq!(left(served(30, Some(36))), Some(30.0), "they are counted");
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn limits_of_quotas_that_counted_no_demand_are_those_of_the_pool() {
         let limit = |gpus: u32| vec![Limit { hours: HorizonHours::ONE, quota: MilliGpus::from_gpus(gpus) }];
-        let now = TasksNow { set: limit(30), left: limit(14), ..tasks(reported(90, &[]), 0) };
+        let now = TasksNow { set: limit(30), left: limit(14), ..tasks(reported(90, &[]).state, 0) };
         assert_eq!(now.left(served(30, None)), Some(MilliGpus::from_gpus(14)));
         assert_eq!(now.left(served(40, None)), None, "a renewal that the pool does not know yet");
         assert_eq!(now.left(Served { hours: HorizonHours::new(4).unwrap(), ..served(30, None) }), None);
@@ -169,7 +169,7 @@ mod tests {
             answers.map(|(quota, held)| (quota, held.spot.as_gpus(), held.available.as_gpus())).collect()
         };
         let (one, four) = (HorizonHours::ONE, HorizonHours::new(4).unwrap());
-        let pool = pool.following(&tasks(reported(90, &[(four, 10)]), 1), &TaskCounts::default).unwrap();
+        let pool = pool.following(&tasks(reported(90, &[(four, 10)]).state, 1), &TaskCounts::default).unwrap();
         assert_eq!(
             (pool.glance.tasks.map(|tasks| tasks.promised), &of(&pool)[..]),
             (Some(1), &[(60.0, 10.0, 50.0), (40.0, 10.0, 30.0)][..])
@@ -177,12 +177,12 @@ mod tests {
         let following = |pool: &PublishedPool, state: PoolState, promised| {
             pool.following(&tasks(state, promised), &|| unreachable!())
         };
-        assert!(following(&pool, reported(90, &[(four, 10)]), 1).is_none(), "that is what was answered");
-        let admitted = following(&pool, reported(60, &[(one, 5), (four, 35)]), 4).unwrap();
+        assert!(following(&pool, reported(90, &[(four, 10)]).state, 1).is_none(), "that is what was answered");
+        let admitted = following(&pool, reported(60, &[(one, 5), (four, 35)]).state, 4).unwrap();
         assert_eq!(of(&admitted), [(60.0, 40.0, 20.0), (40.0, 35.0, 5.0)]);
-        let ended = following(&admitted, reported(90, &[(four, 10)]), 1).unwrap();
+        let ended = following(&admitted, reported(90, &[(four, 10)]).state, 1).unwrap();
         assert_eq!(of(&ended), [(60.0, 10.0, 20.0), (40.0, 10.0, 5.0)], "a raise waits");
-        let for_hp = following(&pool, reported(3, &[(four, 10)]), 1).unwrap();
+        let for_hp = following(&pool, reported(3, &[(four, 10)]).state, 1).unwrap();
         assert_eq!(of(&for_hp), [(60.0, 10.0, 3.0), (40.0, 10.0, 3.0)], "what is not idle is not admitted");
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let four = HorizonHours::new(4).unwrap();
         let pool = published(&[(4, 40.0, 10.0)]);
         let after = |pool: &PublishedPool, idle, spot| {
-            pool.following(&tasks(reported(idle, &[(four, spot)]), 1), &TaskCounts::default).unwrap()
+            pool.following(&tasks(reported(idle, &[(four, spot)]).state, 1), &TaskCounts::default).unwrap()
         };
         let reasons = |pool: &PublishedPool| -> Vec<String> {
             pool.answers[0].fresh.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.detail)).collect()
