@@ -1,15 +1,17 @@
 //! The rule for an organization that has left, or stands still: nothing stays reserved for it.
 
 use crate::calibration::reach::AT_HAND_HOURS;
-use datasets::{Panel, Series};
-use vocab::{DemandForecast, ForecastError, ForecastOrigin, HorizonHours, HourStart, PoolId, StepForecast};
+use crate::rows::{HistoryFault, Source};
+use datasets::{HourRange, Panel, Series};
+use std::collections::BTreeSet;
+use vocab::{DemandForecast, ForecastError, ForecastOrigin, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
 
 /// An organization without demand for so many hours in which its pool was recorded has left. On the hours of Helios before
 /// its test week one that was at zero for 48 hours asked for anything within the next four with a chance of 1.9 % (3.0 %
 /// after 24 hours, 2.3 % after a week), so that zero is its 0.95 quantile. A gap of a day in its rows is no leaving.
 pub const LEFT_AFTER_HOURS: usize = 48;
 
-/// One that came back after such a pause lately has left after so many: who works on workdays, or once a week, is back within seven days
+/// One that came back after such a pause before has left after so many: who works on workdays, or once a week, is back within seven days
 /// (DECISIONS.md, "An organization that pauses has not left").
 const PAUSED_LEFT_AFTER_HOURS: usize = 7 * 24;
 
@@ -32,8 +34,9 @@ impl<'a> Leaving<'a> {
 
     /// Whether series number `series` has neither demand nor a row in the last [`LEFT_AFTER_HOURS`] hours in which any
     /// organization of its pool, or the pool as a whole (`*`), has one, and does not [pause](pauses). Hours in which the whole pool is
-    /// silent say nothing. Series are best asked for in the order of the panel.
-    pub fn has_left(&mut self, series: usize) -> bool {
+    /// silent say nothing. `has_returned` is whether it came back after such a pause before. Series are best asked for in the order of
+    /// the panel.
+    pub fn has_left(&mut self, series: usize, has_returned: bool) -> bool {
         let panel = self.panel;
         let one = &panel.series()[series];
         let recorded = self.recorded(&one.id().pool);
@@ -44,7 +47,7 @@ impl<'a> Leaving<'a> {
             }
             silent += usize::from(recorded[hour]);
             if silent == LEFT_AFTER_HOURS {
-                return !pauses(one, recorded);
+                return !pauses(one, recorded, has_returned);
             }
         }
         false
@@ -62,9 +65,41 @@ impl<'a> Leaving<'a> {
     }
 }
 
-/// Whether an organization that is silent does what it did lately: it came back after [`LEFT_AFTER_HOURS`] or more without demand, and is
-/// not silent for [`PAUSED_LEFT_AFTER_HOURS`] yet. `recorded` is whether its pool was, in the hours before the issue time.
-fn pauses(one: &Series, recorded: &[bool]) -> bool {
+/// The organizations that came back after [`LEFT_AFTER_HOURS`] or more hours that were measured as zero, within these hours.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn returned(what: &Source<'_>, within: HourRange) -> Result<BTreeSet<SeriesId>, HistoryFault> {
+    let mut returned = BTreeSet::new();
+    what.history.each(&mut |panel| {
+        let place = |hour: HourStart| usize::try_from(hour.hours_since(panel.start())).unwrap_or(0).min(panel.hours());
+        let hours = place(within.from)..place(within.to);
+        let came_back = panel.series().iter().filter(|one| came_back(one, hours.clone()));
+        returned.extend(came_back.map(|one| one.id().clone()));
+    })?;
+    Ok(returned)
+}
+
+fn came_back(one: &Series, hours: std::ops::Range<usize>) -> bool {
+    // Before its first demand nobody pauses.
+    let mut silent = None;
+    for hour in hours.filter(|hour| one.measured()[*hour]) {
+        if one.demand_gpus()[hour] > 0.0 {
+            if silent >= Some(LEFT_AFTER_HOURS) {
+                return true;
+            }
+            silent = Some(0);
+        } else {
+            silent = silent.map(|hours| hours + 1);
+        }
+    }
+    false
+}
+
+/// Whether an organization that is silent does what it did before: it came back after [`LEFT_AFTER_HOURS`] or more without demand, within
+/// the hours at hand or, as `has_returned` says, those that a model learned from; and it is not silent for [`PAUSED_LEFT_AFTER_HOURS`]
+/// yet. `recorded` is whether its pool was, in the hours before the issue time.
+fn pauses(one: &Series, recorded: &[bool], has_returned: bool) -> bool {
     let at_hand = recorded.len().saturating_sub(AT_HAND_HOURS)..recorded.len();
     let gpus = |hour: usize| Some(one.demand_gpus()[hour]).filter(|_| one.measured()[hour]);
     // Where rows end instead of demand, a forecast would hold what was measured last for as long.
@@ -84,7 +119,8 @@ fn pauses(one: &Series, recorded: &[bool]) -> bool {
         pause = 0;
     }
     // The first pause may have begun before the hours at hand.
-    silent.is_some_and(|silent| silent < PAUSED_LEFT_AFTER_HOURS && longest.max(pause) >= LEFT_AFTER_HOURS)
+    let has_returned = has_returned || longest.max(pause) >= LEFT_AFTER_HOURS;
+    silent.is_some_and(|silent| silent < PAUSED_LEFT_AFTER_HOURS && has_returned)
 }
 
 /// Zero, for sure.
@@ -126,7 +162,7 @@ mod tests {
                 }
             }
         }
-        Leaving::at(&builder.finish().unwrap(), end).has_left(0)
+        Leaving::at(&builder.finish().unwrap(), end).has_left(0, false)
     }
 
     fn until(last: usize, after: Option<f64>) -> impl Fn(usize) -> Option<f64> {
@@ -160,6 +196,31 @@ mod tests {
     }
 
     #[test]
+    fn an_organization_that_came_back_long_ago_has_not_left_until_a_week_is_over() {
+        let (hours, silent) = (1_100, 900);
+        let paused = |hour: usize| if (20..80).contains(&hour) || hour >= silent { Some(0.0) } else { Some(5.0) };
+        let has_left = |end: usize, has_returned: bool| {
+            let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+            let start = HourStart::from_unix_s(0).unwrap();
+            let mut builder =
+                PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(hours));
+            let pool = PoolId::parse("earth:V100").unwrap();
+            for hour in 0..hours as usize {
+                for (name, gpus) in [("a", paused(hour).unwrap()), ("b", 3.0)] {
+                    let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+                    builder.push(&id, start.plus_hours(hour as i64), gpus).unwrap();
+                }
+            }
+            Leaving::at(&builder.finish().unwrap(), start.plus_hours(end as i64)).has_left(0, has_returned)
+        };
+        assert!(has_left(silent + LEFT_AFTER_HOURS, false), "the pause is not among the hours at hand");
+        assert!(!has_left(silent + LEFT_AFTER_HOURS, true));
+        assert!(
+            !has_left(silent + PAUSED_LEFT_AFTER_HOURS - 1, true) && has_left(silent + PAUSED_LEFT_AFTER_HOURS, true)
+        );
+    }
+
+    #[test]
     fn an_organization_whose_rows_end_has_left_although_it_paused_before() {
         let paused = |hour: usize| if (20..80).contains(&hour) { Some(0.0) } else { Some(5.0) };
         let ended = |hour: usize| paused(hour).filter(|_| hour < 100);
@@ -183,7 +244,7 @@ mod tests {
         }
         let panel = builder.finish().unwrap();
         let mut leaving = Leaving::at(&panel, panel.end());
-        assert!((0..ORGANIZATIONS).all(|series| !leaving.has_left(series)));
+        assert!((0..ORGANIZATIONS).all(|series| !leaving.has_left(series, false)));
     }
 
     #[test]

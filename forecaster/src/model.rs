@@ -252,6 +252,10 @@ impl Predict for Model {
         self.inner().notices_leaving()
     }
 
+    fn has_returned(&self, series: &SeriesId) -> bool {
+        self.inner().has_returned(series)
+    }
+
     fn knows(&self, series: &SeriesId) -> bool {
         self.inner().knows(series)
     }

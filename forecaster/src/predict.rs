@@ -61,6 +61,11 @@ pub trait Predict: Send + Sync {
         false
     }
 
+    /// Whether the series came back after a pause in the history that the model learned from: then it has left later.
+    fn has_returned(&self, _series: &SeriesId) -> bool {
+        false
+    }
+
     /// Whether it can forecast the series; one that it cannot is forecast by the cold-start rule.
     fn knows(&self, series: &SeriesId) -> bool;
 
@@ -85,7 +90,7 @@ pub fn forecast(model: &dyn Predict, panel: &Panel, issue: HourStart) -> Result<
     let mut ruled = Vec::new();
     let mut leaving = Leaving::at(panel, issue);
     for (index, series) in panel.series().iter().enumerate() {
-        if model.notices_leaving() && leaving.has_left(index) {
+        if model.notices_leaving() && leaving.has_left(index, model.has_returned(series.id())) {
             ruled.push((index, left(panel, index, issue, model.horizon())?));
             continue;
         }

@@ -102,6 +102,10 @@ impl Predict for Trained {
         self.model.notices_leaving()
     }
 
+    fn has_returned(&self, series: &SeriesId) -> bool {
+        self.model.has_returned(series)
+    }
+
     fn knows(&self, series: &SeriesId) -> bool {
         self.model.knows(series)
     }

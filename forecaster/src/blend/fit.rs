@@ -2,6 +2,7 @@
 
 use super::{Blend, Parts, Recipe, curve, share};
 use crate::fit::FitError;
+use crate::left;
 use crate::network::{Lesson, Network};
 use crate::rows::{FeatureGroup, Features, Learned, Samples, Source, StepGroups, learned};
 use crate::side_by_side::side_by_side;
@@ -132,8 +133,19 @@ impl Blend {
             _ => share::LEVEL_SHARES,
         };
         let without = settings.without;
-        let parts =
-            Parts { horizon, lookback_hours, step_groups, without, days_off, series, forests, network, network_share };
+        let returned = left::returned(what, HourRange { to: what.split.validation.from, ..what.split.train })?;
+        let parts = Parts {
+            horizon,
+            lookback_hours,
+            step_groups,
+            without,
+            days_off,
+            series,
+            forests,
+            network,
+            network_share,
+            returned,
+        };
         curve::judged(Self::from_parts(parts), what)
     }
 
@@ -153,7 +165,8 @@ impl Blend {
             None => None,
             Some(network) => Some(ground.network(&learn, None, &network.epochs)?),
         };
-        Ok(Self::from_parts(Parts { forests, network, ..parts }))
+        let returned = left::returned(what, HourRange { to: what.split.until, ..what.split.train })?;
+        Ok(Self::from_parts(Parts { forests, network, returned, ..parts }))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::rows::{Features, OUTPUTS, SPREAD, series_scale_gpus};
 use crate::side_by_side::side_by_side;
 use crate::trees::{Forests, TargetColumns};
 use datasets::window::Window;
-use std::collections::{BTreeMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::ops::Bound;
 use vocab::{DemandForecast, ForecastOrigin, HorizonHours, SeriesId, StepForecast};
 
@@ -58,6 +58,8 @@ pub struct Blend {
     network: Option<Network>,
     /// The network's share in each output; the forests have the rest.
     network_share: [f64; OUTPUTS],
+    /// Series that came back after a pause.
+    returned: BTreeSet<SeriesId>,
 }
 
 /// A model in parts, as a checkpoint holds it.
@@ -81,6 +83,8 @@ pub struct Parts {
     pub network: Option<Network>,
     /// Ignored where there is only one part.
     pub network_share: [f64; OUTPUTS],
+    /// Those of `series` that came back after a pause ([`left`](crate::left)).
+    pub returned: BTreeSet<SeriesId>,
 }
 
 impl Blend {
@@ -103,12 +107,12 @@ impl Blend {
     /// The model of these parts.
     #[must_use]
     pub fn from_parts(parts: Parts) -> Self {
-        let Parts { horizon, lookback_hours, step_groups, without, days_off, series, forests, network, network_share } =
-            parts;
+        let Parts { horizon, lookback_hours, step_groups, without, days_off, series, .. } = parts;
+        let Parts { forests, network, network_share, returned, .. } = parts;
         let scales_gpus = series.iter().map(|(_, scale)| *scale).collect();
         let series = series.into_iter().enumerate().map(|(place, (id, scale))| (id, (place, scale))).collect();
         let features = Features::new(lookback_hours, horizon, step_groups).with_days_off(days_off).without(without);
-        Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share }
+        Self { horizon, lookback_hours, features, series, scales_gpus, forests, network, network_share, returned }
     }
 
     /// Copies of the parts, to be saved.
@@ -126,6 +130,7 @@ impl Blend {
             forests: self.forests.clone(),
             network: self.network.clone(),
             network_share: self.network_share,
+            returned: self.returned.clone(),
         }
     }
 
@@ -210,6 +215,10 @@ impl Predict for Blend {
 
     fn notices_leaving(&self) -> bool {
         true
+    }
+
+    fn has_returned(&self, series: &SeriesId) -> bool {
+        self.returned.contains(series)
     }
 
     /// Every series: what was learned is about all of them at once, and one that is new needs no more than a window.

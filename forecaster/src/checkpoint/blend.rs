@@ -19,6 +19,8 @@ const FIRST_SERIES: &str = "first_series";
 const GROUPS: &str = "step_groups";
 /// 1 where days that depart from the week have features; absent where they have none.
 const DAYS_OFF: &str = "days_off";
+/// 1 for each series that came back after a pause; absent where none did.
+const RETURNED: &str = "returned";
 /// Steps from one that is answered to the next, of each group; absent where every step is.
 const STRIDES: &str = "step_strides";
 
@@ -35,9 +37,13 @@ impl Payload {
     ///
     /// `series_scale` `[series]`, `left_out` `[1]`, `network_share` `[5]`, the forests, and of the networks `network_standard` `[amounts, 2]`
     /// (mean and deviation), `network_epochs` `[members]` and the parameters of each, `network.MEMBER.NAME`; `step_groups` and
-    /// `step_strides` `[groups]` where steps are grouped, and `days_off` `[1]` where days that depart from the week have features.
+    /// `step_strides` `[groups]` where steps are grouped, `days_off` `[1]` where days that depart from the week have features, and `returned` `[series]` where any came back after a pause.
     pub fn put_blend(&mut self, parts: Parts) -> Vec<SeriesId> {
         let (series, scales): (Vec<SeriesId>, Vec<f64>) = parts.series.into_iter().unzip();
+        if !parts.returned.is_empty() {
+            let returned = series.iter().map(|one| f64::from(u8::from(parts.returned.contains(one)))).collect();
+            self.put_f64(RETURNED, &[series.len()], returned);
+        }
         self.put_f64(SERIES_SCALE, &[scales.len()], scales);
         self.put_f64(SHARE, &[OUTPUTS], parts.network_share.to_vec());
         let left_out = FeatureGroup::ALL.into_iter().position(|group| Some(group) == parts.without);
@@ -84,6 +90,9 @@ impl Payload {
         let days_off = self.has(DAYS_OFF);
         let (columns, sizes) = Blend::shape_of((lookback_hours, horizon), &step_groups, days_off, series.len());
         let sizes = self.with_classes(sizes);
+        let returned = self.has(RETURNED).then(|| self.f64s(RETURNED, &[series.len()])).transpose()?;
+        let returned = series.iter().zip(returned.unwrap_or_default()).filter(|(_, returned)| *returned > 0.0);
+        let returned = returned.map(|(one, _)| one.clone()).collect();
         let (parts, is_grouped) = (step_groups.parts(horizon), !step_groups.is_empty());
         Ok(Blend::from_parts(Parts {
             horizon,
@@ -95,6 +104,7 @@ impl Payload {
             forests: (recipe != Recipe::Network).then(|| self.forests(parts, columns, is_grouped)).transpose()?,
             network: (recipe != Recipe::Trees).then(|| self.networks(sizes)).transpose()?,
             network_share: std::array::from_fn(|output| shares[output]),
+            returned,
         }))
     }
 

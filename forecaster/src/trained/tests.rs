@@ -13,7 +13,7 @@ fn calendar() -> Calendar {
     Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap()
 }
 
-/// Organizations of two pools, with gaps, of which the last one begins late; `keep` chooses among them.
+/// Organizations of two pools, with gaps, of which one pauses and the last one begins late; `keep` chooses among them.
 fn panel(cluster: &str, keep: impl Fn(usize) -> bool) -> Panel {
     let start = HourStart::from_unix_s(1_588_291_200).unwrap();
     let end = start.plus_hours(i64::from(HOURS));
@@ -24,7 +24,11 @@ fn panel(cluster: &str, keep: impl Fn(usize) -> bool) -> Panel {
         let size = [4.0, 8.0, 32.0, 100.0, 16.0, 2.0][place];
         let demand = (0..HOURS).map(|hour| {
             let noise = f64::from((hour * 7 + place as u32 * 3) % 5) * size / 40.0;
-            if (9..17).contains(&(hour % 24)) { size * 2.0 + noise } else { size + noise }
+            match hour % 24 {
+                _ if place == 3 && (100..148).contains(&hour) => 0.0,
+                9..17 => size * 2.0 + noise,
+                _ => size + noise,
+            }
         });
         let first = if place == 5 { 200 } else { 0 };
         let measured = (0..HOURS).map(|hour| hour >= first && !(place == 2 && hour % 97 == 0)).collect();
@@ -88,6 +92,9 @@ fn a_training_in_parts_gives_the_same_bytes_as_one_in_memory() {
     let (trained, validation) = train(&fit, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).unwrap();
     let (bytes, ours, hours) = streamed(&whole, &parts, &[], ModelKind::OrgLinear);
     assert_eq!(bytes, checkpoint::save(&trained, "1").unwrap());
+    let restored = checkpoint::load(&bytes).unwrap();
+    let returned = whole.series().iter().map(|one| restored.has_returned(one.id()));
+    assert_eq!(returned.collect::<Vec<_>>(), [false, false, false, true, false, false]);
     assert_eq!(hours, validation.issued.len());
     assert_eq!(Validation { issued: validation.issued.clone(), ..ours }, validation);
 }
