@@ -4,6 +4,25 @@ use super::quotes::{QuoteFault, Quotes};
 use std::collections::VecDeque;
 use std::io::Read;
 
+/// A file that is no text, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Archive {
+    /// Compressed by gzip (RFC 1952).
+    Gzip,
+    /// A zip archive, which a workbook of a spreadsheet is, too.
+    Zip,
+}
+
+impl Archive {
+    fn of(first: &[u8]) -> Option<Self> {
+        match first {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [b'P', b'K', 3, 4, ..] => Some(Self::Zip),
+            _ => None,
+        }
+    }
+}
+
 /// Passes bytes on and remembers where the lines begin that are not blank, and which quotes are out of place.
 ///
 /// The csv crate counts lines by itself, but one too few where lines end in CR LF, and one too few for each blank line
@@ -19,10 +38,7 @@ pub struct Lines<R> {
     /// Offset of the first byte and number of each line that is not blank, the oldest first.
     starts: VecDeque<(u64, u64)>,
     quotes: Quotes,
-    /// The first bytes are those of gzip.
-    is_gzip: bool,
-    /// The first bytes are those of a zip archive.
-    is_zip: bool,
+    archive: Option<Archive>,
 }
 
 impl<R> Lines<R> {
@@ -44,19 +60,13 @@ impl<R> Lines<R> {
             after_cr: false,
             starts: VecDeque::new(),
             quotes: Quotes::new(has_notes),
-            is_gzip: false,
-            is_zip: false,
+            archive: None,
         }
     }
 
-    /// Whether what was read is compressed by gzip (RFC 1952).
-    pub const fn is_gzip(&self) -> bool {
-        self.is_gzip
-    }
-
-    /// Whether what was read is a zip archive, which a workbook of a spreadsheet is, too.
-    pub const fn is_zip(&self) -> bool {
-        self.is_zip
+    /// What was read, where it is no text.
+    pub const fn archive(&self) -> Option<Archive> {
+        self.archive
     }
 
     /// The gravest fault of the quotes before a byte; those before it are forgotten.
@@ -73,8 +83,9 @@ impl<R> Lines<R> {
     }
 
     fn look_at(&mut self, bytes: &[u8]) {
-        self.is_gzip |= self.offset == 0 && bytes.starts_with(&[0x1f, 0x8b]);
-        self.is_zip |= self.offset == 0 && bytes.starts_with(b"PK\x03\x04");
+        if self.offset == 0 {
+            self.archive = Archive::of(bytes);
+        }
         for byte in bytes {
             self.quotes.follow(*byte, self.offset);
             match byte {

@@ -1,6 +1,6 @@
 //! A CSV file as rows of named fields, each with its row number as an editor shows it.
 
-use super::lines::Lines;
+use super::lines::{Archive, Lines};
 use super::{QuoteFault, ReadError, ReadOptions, RowFault, SkippedRow};
 use csv::{ErrorKind, StringRecord};
 use std::fs::File;
@@ -57,11 +57,12 @@ impl Table {
     ) -> Result<Self, ReadError> {
         let mut reader = builder.trim(csv::Trim::All).from_reader(source);
         let read = reader.headers().map(|header| header.iter().map(str::to_owned).collect::<Vec<_>>());
-        if reader.get_ref().is_gzip() {
-            return Err(ReadError::Row { file: file.to_owned(), row: 1, fault: RowFault::Compressed });
-        }
-        if reader.get_ref().is_zip() {
-            return Err(ReadError::Row { file: file.to_owned(), row: 1, fault: RowFault::Zipped });
+        if let Some(archive) = reader.get_ref().archive() {
+            let fault = match archive {
+                Archive::Gzip => RowFault::Compressed,
+                Archive::Zip => RowFault::Zipped,
+            };
+            return Err(ReadError::Row { file: file.to_owned(), row: 1, fault });
         }
         let end = reader.position().byte();
         if let Some(fault) = reader.get_mut().quote_fault(end) {

@@ -137,6 +137,8 @@ async fn a_read_only_postgres_still_answers_and_refuses_writes_with_reason() {
     assert!(matches!(fault, StoreError::Full { .. }) && !fault.is_retryable(), "{fault}");
     assert!(store.clusters().await.unwrap().is_empty());
     assert!(matches!(store.prove_write().await, Err(StoreError::Full { .. })));
+    let reader = store::connect(&database.url).await.expect("a program that only reads begins");
+    assert!(reader.clusters().await.unwrap().is_empty());
     let reset = format!("ALTER DATABASE {name} RESET default_transaction_read_only");
     database.execute(&format!("BEGIN READ WRITE; {reset}; COMMIT")).await;
     store.prove_write().await.unwrap();

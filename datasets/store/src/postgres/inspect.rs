@@ -42,6 +42,18 @@ pub async fn refuse_other(connection: &mut PgConnection) -> Result<(), StoreErro
     if is_own { Ok(()) } else { Err(StoreError::OtherTables { database, schema }) }
 }
 
+/// The state of the schema.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn schema(connection: &mut PgConnection) -> Result<Schema, StoreError> {
+    let has_history: bool =
+        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL").fetch_one(&mut *connection).await?;
+    let applied: Vec<Applied> =
+        if has_history { sqlx::query_as(APPLIED).fetch_all(connection).await? } else { Vec::new() };
+    Ok(Schema::of(&migrations::POSTGRES, &applied))
+}
+
 /// Opens a database read-only.
 pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError> {
     // Without the setting of the store, to see that of the server; this connection only reads.
@@ -58,12 +70,8 @@ pub async fn inspect(options: PgConnectOptions) -> Result<Inspected, StoreError>
         .await?;
     let latency = asked.elapsed();
     refuse_other(&mut connection).await?;
-    let has_history: bool =
-        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL").fetch_one(&mut connection).await?;
-    let applied: Vec<Applied> =
-        if has_history { sqlx::query_as(APPLIED).fetch_all(&mut connection).await? } else { Vec::new() };
+    let schema = schema(&mut connection).await?;
     connection.close().await?;
-    let schema = Schema::of(&migrations::POSTGRES, &applied);
     let read_only = options.options([("default_transaction_read_only", "on")]);
     let store = Arc::new(PostgresStore::lazily(PostgresStore::session(read_only)));
     let (backend, clock_at) = (Backend::Postgres, asked + latency / 2);

@@ -79,7 +79,10 @@ impl PostgresStore {
         let options = Self::session(options);
         let mut connection = Self::first_connection(&options).await?;
         inspect::refuse_other(&mut connection).await?;
-        migrations::POSTGRES.run(&mut connection).await?;
+        // Where nothing is to be done, nothing is written: programs that only read work on a database that takes no writes.
+        if !inspect::schema(&mut connection).await?.fits() {
+            migrations::POSTGRES.run(&mut connection).await?;
+        }
         connection.close().await?;
         // If an option comes twice, Postgres takes the second.
         Ok(Self::lazily(options.options([("statement_timeout", statement_limit.as_millis().to_string())])))
