@@ -4,7 +4,7 @@ use super::{Check, holder};
 use crate::config::Config;
 use axum::body::Bytes;
 use http_body_util::Full;
-use hyper::{Request, header};
+use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use serving::client::{self, NoAnswer};
@@ -54,7 +54,18 @@ async fn taken(config: &Config, address: SocketAddr) -> Check {
         asked.unwrap_or_else(|_| Err("no answer".to_owned().into()))
     };
     match asked(tls.as_ref()).await {
-        Ok(version) => Check::ok("listen", format!("{address}: Headroom {version} answers there")),
+        Ok(version) => {
+            let found = format!("{address}: Headroom {version} answers there");
+            let asked = tokio::time::timeout(ANSWERS_WITHIN, refuses_writes(address, tls.as_ref())).await;
+            match asked.ok().flatten() {
+                Some(why) => {
+                    let fix =
+                        "mend what the reason names; the service takes writes again by itself, and /readyz says when";
+                    Check::fail("listen", format!("{found}, and takes no writes: {why}"), fix)
+                }
+                None => Check::ok("listen", found),
+            }
+        }
         Err(NoAnswer { why, is_of_certificate: true }) => {
             let by = by();
             let found =
@@ -94,24 +105,35 @@ async fn version(address: SocketAddr, tls: Option<&Tls>) -> Result<String, NoAns
     }
 }
 
+/// Why the service that answers at an address takes no writes; `None` where it does, or is not ready for another reason.
+async fn refuses_writes(address: SocketAddr, tls: Option<&Tls>) -> Option<String> {
+    let answer = ask(address, tls, "/readyz").await.ok()?;
+    let problem: Value = serde_json::from_slice(answer.body()).ok()?;
+    (problem["code"] == "no-writes").then(|| problem["detail"].as_str().unwrap_or_default().to_owned())
+}
+
 async fn get(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Bytes, NoAnswer> {
+    let answer = ask(address, tls, path).await?;
+    if answer.status().is_success() {
+        Ok(answer.into_body())
+    } else {
+        Err(format!("{path}: {}", answer.status()).into())
+    }
+}
+
+async fn ask(address: SocketAddr, tls: Option<&Tls>, path: &str) -> Result<Response<Bytes>, NoAnswer> {
     let request = Request::get(path)
         .header(header::HOST, address.to_string())
         .header(header::CONNECTION, "close")
         .body(Full::default())
         .map_err(|fault| fault.to_string())?;
     let stream = TcpStream::connect(reached(address)).await?;
-    let answer = match tls {
-        None => client::exchange(TokioIo::new(stream), request, ANSWER_BYTES).await?,
+    match tls {
+        None => Ok(client::exchange(TokioIo::new(stream), request, ANSWER_BYTES).await?),
         Some(tls) => {
             let secure = tls.connect("localhost", stream).await?;
-            client::exchange(TokioIo::new(secure), request, ANSWER_BYTES).await?
+            Ok(client::exchange(TokioIo::new(secure), request, ANSWER_BYTES).await?)
         }
-    };
-    if answer.status().is_success() {
-        Ok(answer.into_body())
-    } else {
-        Err(format!("{path}: {}", answer.status()).into())
     }
 }
 

@@ -257,6 +257,27 @@ async fn a_calendar_is_warned_of_before_its_years_are_over() {
 }
 
 #[tokio::test]
+async fn a_service_whose_database_refuses_writes_is_named() {
+    let database = fresh_database(Backend::Postgres).await;
+    with_run(&database, 0).await.close().await;
+    let service = Listening::start(&["--database", &database.url]);
+    let _ = service.get_until("/readyz", |status, _| status == 200);
+    database
+        .execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100';
+             END $$;
+             CREATE TRIGGER refuse BEFORE UPDATE ON write_proof FOR EACH ROW EXECUTE FUNCTION refuse()",
+        )
+        .await;
+    let _ = service.get_until("/readyz", |status, _| status == 503);
+    let found = doctor(&database.url, &["--listen", &service.address]);
+    found.expect("listen", "fail", "takes no writes: ", "/readyz says when");
+    assert_eq!(found.code, 1, "{}", found.report);
+    assert_eq!(service.stop().code, 0);
+}
+
+#[tokio::test]
 async fn a_port_that_another_program_has_is_refused_with_its_name() {
     let database = fresh_database(Backend::Sqlite).await;
     let _ = with_usage(&database, 500).await;
