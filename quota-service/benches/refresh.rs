@@ -22,7 +22,7 @@ use placement::eta::EtaState;
 use quota_service::plan::{ClusterInputs, PoolInputs, Run, plan};
 use quota_service::published::{Published, PublishedPool};
 use quota_service::settings::ServedSettings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,6 +120,7 @@ fn blend(series: &[SeriesId], horizon: HorizonHours) -> Model {
         forests: Some(forests),
         network: Some(network),
         network_share: outputs,
+        returned: BTreeSet::new(),
     };
     Model::Blend(Box::new(Blend::from_parts(parts)))
 }
