@@ -286,7 +286,7 @@ fn the_page_says_in_words_what_the_pictures_show() {
         "Fri 1 Mar 2024, 00:00 to Sat 2 Mar 2024, 23:00",
         "orglinear-paper has a mean error of 1.30 GPUs per hour and organization (MAE of the median), 2.28 by last-value: 43 % less",
         "Pool earth:V100, promise of 2 h at 90.0 %: no bound kept the promise; pooled came closest with 66.7 % of 3.",
-        "The worst hour was Sat 2 Mar, 03:00: an error of 30.0 GPUs over all organizations, when demand rose by 30.0 within the hour.",
+        "The worst hour was Sat 2 Mar, 03:00: an error of 30.0 GPUs over all organizations, when demand rose by 30.0 from the hour before.",
         "Demand went from 30.0 to 60.0 (+30.0). b went from 10.0 to 40.0, 11.0 expected, above the 0.95 quantile of 15.0.",
         "<td class=\"none\" colspan=\"3\">itself</td>",
     ] {

@@ -47,7 +47,13 @@ impl OutputFile {
             Target::Straight(File::create(path)?)
         } else {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Target::Nameless { file: tempfile::tempfile_in(folder)?, folder: folder.to_owned() }
+            let file = tempfile::tempfile_in(folder).map_err(|fault| match fault.kind() {
+                kind @ io::ErrorKind::NotFound => {
+                    io::Error::new(kind, "its folder is not there: make it, or name another place")
+                }
+                _ => fault,
+            })?;
+            Target::Nameless { file, folder: folder.to_owned() }
         };
         Ok(Self { path: path.to_owned(), to })
     }
@@ -124,6 +130,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         assert!(OutputFile::create(folder.path()).is_err(), "a folder");
+        let fault = OutputFile::create(&folder.path().join("missing/out.csv")).err().unwrap();
+        assert!(fault.to_string().contains("its folder is not there"), "{fault}");
     }
 
     #[test]

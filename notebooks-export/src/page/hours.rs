@@ -19,8 +19,8 @@ pub fn section(view: &View<'_>) -> Markup {
     let content = html! {
         div class="narrow" { (figure(&scale, &map)) }
         h3 { "The ten worst hours" }
-        p class="how" { "Error: the sum over organizations of |median − demand|, averaged over the forecasts of that hour. Hours of \
-            the same event are listed once." }
+        p class="how" { "Error: the sum over organizations of |median − demand|, averaged over the forecasts of that hour. Demand: \
+            the sum of the peaks of organizations, which need not fall on one moment. Hours of the same event are listed once." }
         div class="wide" { table class="worst" {
             thead { tr {
                 th scope="col" { "Hour" } th scope="col" { "Error" }

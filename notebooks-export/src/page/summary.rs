@@ -88,7 +88,7 @@ fn worst(view: &View<'_>) -> Option<String> {
     let hour = view.worst.first()?;
     let moved = hour.before_gpus.map(|before| hour.demand_gpus - before);
     let what = moved.map_or_else(String::new, |by| {
-        format!(", when demand {} by {} within the hour", if by < 0.0 { "fell" } else { "rose" }, gpus(by.abs()))
+        format!(", when demand {} by {} from the hour before", if by < 0.0 { "fell" } else { "rose" }, gpus(by.abs()))
     });
     let start = view.short_day(hour.target);
     Some(format!(
