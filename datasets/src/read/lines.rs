@@ -64,7 +64,7 @@ impl<R> Lines<R> {
         }
     }
 
-    /// What was read, where it is no text.
+    /// The archive that was read instead of text.
     pub const fn archive(&self) -> Option<Archive> {
         self.archive
     }

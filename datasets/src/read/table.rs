@@ -159,7 +159,7 @@ fn check_header(file: &Path, header: &[String], columns: &[&'static str], extra:
     }
 }
 
-/// What a header without the columns is: of another separator, or with other names.
+/// Description of a header without the columns: of another separator, or with other names.
 fn found(header: &[String]) -> String {
     let text = header.join(",");
     let separator =

@@ -60,7 +60,7 @@ async fn taken(config: &Config, address: SocketAddr) -> Check {
             match asked.ok().flatten() {
                 Some(why) => {
                     let fix =
-                        "mend what the reason names; the service takes writes again by itself, and /readyz says when";
+                        "see to what the reason names; the service takes writes again by itself, and /readyz says when";
                     Check::fail("listen", format!("{found}, and takes no writes: {why}"), fix)
                 }
                 None => Check::ok("listen", found),

@@ -11,7 +11,7 @@ use wire::QuotaAnswer;
 pub struct Report {
     /// The state.
     pub state: PoolState,
-    /// What its HP jobs need now, running and waiting; `None` where they were not reported, or are not known here.
+    /// GPUs that its HP jobs need now, running and waiting; `None` where they were not reported, or are not known here.
     pub hp_demand: Option<MilliGpus>,
 }
 
