@@ -20,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Store, StoreError};
+use store::{Backend, Store, StoreError};
 use vocab::ClusterName;
 use wire::bounds::MOST_LEASE_S;
 
@@ -212,12 +212,18 @@ impl Config {
         Duration::from_secs(self.lease_s)
     }
 
-    /// Opens the database, with the limit of its statements.
+    /// Opens the database, with the limit of its statements. It has to take writes, where the clock is real.
     ///
     /// # Errors
-    /// As [`store::connect_within`].
+    /// As [`store::connect_within`], and where it takes no writes.
     pub async fn open_database(&self) -> Result<Arc<dyn Store>, StoreError> {
-        store::connect_within(&self.database, Duration::from_secs(self.statement_timeout_s)).await
+        let limit = Duration::from_secs(self.statement_timeout_s);
+        let store = store::connect_within(&self.database, limit).await?;
+        // SQLite has written on the way.
+        if self.as_of.is_real() && store.backend() == Backend::Postgres {
+            store.prove_write().await?;
+        }
+        Ok(store)
     }
 
     /// The clusters that this service writes for; empty for all.
