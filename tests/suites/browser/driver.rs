@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -13,8 +13,18 @@ const REQUIRED: &str = "HEADROOM_BROWSER_REQUIRED";
 /// A folder for pictures of the pages.
 const SCREENSHOTS: &str = "HEADROOM_SCREENSHOTS";
 
-/// One browser at a time: several would only take the processor from each other.
-static ONE: Mutex<()> = Mutex::new(());
+/// Two browsers at a time: a page mostly waits, and more would only take the processors from each other.
+static PLACES: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+
+/// A place for a browser, once one is free.
+fn place() -> MutexGuard<'static, ()> {
+    let free = PLACES.iter().find_map(|place| match place.try_lock() {
+        Ok(free) => Some(free),
+        Err(TryLockError::Poisoned(free)) => Some(free.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    });
+    free.unwrap_or_else(|| PLACES[0].lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 pub struct Browser {
     driver: Child,
@@ -22,7 +32,7 @@ pub struct Browser {
     session: String,
     agent: ureq::Agent,
     profile: TempDir,
-    _one: MutexGuard<'static, ()>,
+    _place: MutexGuard<'static, ()>,
 }
 
 /// Names that `key` has for keys without a letter.
@@ -68,7 +78,7 @@ impl Browser {
             println!("not run: chromium and chromedriver are not installed (Debian: apt-get install chromium-driver)");
             return None;
         };
-        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = place();
         let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new(driver)
             .arg("--port=0")
@@ -80,7 +90,7 @@ impl Browser {
         let base = format!("http://127.0.0.1:{}/session", port_of(&mut driver));
         let config = ureq::Agent::config_builder().http_status_as_error(false);
         let agent: ureq::Agent = config.timeout_global(Some(Duration::from_mins(1))).build().into();
-        let mut browser = Self { driver, session: base, agent, profile, _one: one };
+        let mut browser = Self { driver, session: base, agent, profile, _place: place };
         let made = browser.post("", &capabilities(&chromium, browser.profile.path()));
         browser.session = format!("{}/{}", browser.session, made["sessionId"].as_str().unwrap());
         Some(browser)
