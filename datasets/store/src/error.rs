@@ -318,6 +318,13 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
             let reason = format!("{reason}; create the schema that search_path names, or correct search_path");
             Some(StoreError::Schema { reason })
         }
+        // A table or a column: a program begins only where all are there.
+        ("42P01" | "42703", _) => {
+            let reason = format!(
+                "{reason}; its tables are not as they were when this program began: undo the change of search_path, or restart it once the tables are back"
+            );
+            Some(StoreError::Schema { reason })
+        }
         ("XX001" | "XX002", _) => Some(StoreError::Corrupt { what: "a table or index".to_owned(), reason }),
         _ => None,
     }

@@ -25,7 +25,8 @@ impl StoreError {
     /// Whether the database took no write for a reason of its own, and not for what was to be written.
     #[must_use]
     pub const fn refuses_writes(&self) -> bool {
-        let is_closed = matches!(self, Self::Lost { .. } | Self::Denied { .. } | Self::Tls { .. });
+        let is_closed =
+            matches!(self, Self::Lost { .. } | Self::Denied { .. } | Self::Tls { .. } | Self::Schema { .. });
         self.is_retryable() || is_closed || matches!(self, Self::Full { .. } | Self::NotAudited { .. })
     }
 }

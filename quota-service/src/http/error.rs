@@ -357,10 +357,14 @@ impl ApiError {
                 let detail = format!("its file is not the opened one: {reason}");
                 Self::plain(503, "store-lost", "The database is lost", detail)
             }
-            StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Fenced { .. } => Problem {
-                retry_after_s: Some(RETRY_AFTER_S),
-                ..Self::plain(503, "store-unavailable", "The database does not answer", detail)
-            },
+            StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Fenced { .. } => {
+                response::no_answer(detail)
+            }
+            // Of the operator's doing while the service runs: a password, a permission, search_path, a certificate.
+            StoreError::Denied { .. } | StoreError::Tls { .. } | StoreError::Schema { .. } => {
+                tracing::error!(%fault, "a request failed");
+                response::no_answer("it refuses this service: see the log of the service".to_owned())
+            }
             StoreError::NotAudited { .. } => {
                 tracing::warn!(%fault, "the audit takes no entry; the write was rolled back");
                 metrics::audit_failed();
@@ -380,9 +384,6 @@ impl ApiError {
             | StoreError::OtherTables { .. }
             | StoreError::Leftover { .. }
             | StoreError::OtherLog { .. }
-            | StoreError::Denied { .. }
-            | StoreError::Tls { .. }
-            | StoreError::Schema { .. }
             | StoreError::Corrupt { .. }
             | StoreError::NoBatch { .. }
             | StoreError::Unexpected(_) => {

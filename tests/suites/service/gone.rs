@@ -77,6 +77,22 @@ async fn requests_to_a_postgres_whose_port_is_closed_are_refused_within_two_seco
     is_answered_in_time(&service, "port closed").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_without_the_tables_of_its_service_is_a_fault_of_the_database() {
+    let database = fresh_database(Backend::Postgres).await;
+    drop(serving(&database, 500).await);
+    let service = TestService::start(database.store().await, end().plus_s(60)).await;
+    service.renew().await;
+    let body = outcomes(1, 1, "kept", end().get());
+    // As after a change of search_path, or in a schema that was dropped.
+    database.execute("ALTER TABLE outcomes RENAME TO elsewhere").await;
+    let refused = service.post("/v1/outcomes", &body).await;
+    assert_eq!(refused.expect(503)["code"], "store-unavailable");
+    assert_eq!(service.get(&quota_path(4)).await.status, 200);
+    database.execute("ALTER TABLE elsewhere RENAME TO outcomes").await;
+    let _ = service.post("/v1/outcomes", &body).await.expect(200);
+}
+
 #[tokio::test]
 async fn without_a_quota_a_service_is_ready_for_nothing() {
     let database = fresh_database(Backend::Sqlite).await;

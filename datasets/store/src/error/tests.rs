@@ -22,6 +22,8 @@ fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
 fn a_missing_schema_and_a_server_without_connections_say_what_to_look_for() {
     let fault = from_sqlstate("3F000", "no schema has been selected to create in").unwrap().to_string();
     assert!(fault.ends_with("or correct search_path"), "{fault}");
+    let moved = from_sqlstate("42P01", "relation \"tasks\" does not exist").unwrap();
+    assert!(matches!(moved, StoreError::Schema { .. }) && moved.to_string().contains("search_path"), "{moved}");
     let none = StoreError::from(sqlx::Error::PoolTimedOut);
     assert!(none.is_retryable() && none.to_string().contains("max_connections"), "{none}");
 }

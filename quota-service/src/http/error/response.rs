@@ -27,6 +27,11 @@ pub(super) fn later(code: &str, title: &str, why: String) -> Problem {
     Problem { retry_after_s: Some(RETRY_AFTER_S), ..ApiError::plain(503, code, title, why) }
 }
 
+/// A database without an answer that helps.
+pub(super) fn no_answer(why: String) -> Problem {
+    later("store-unavailable", "The database does not answer", why)
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let elsewhere = match &self {
@@ -74,8 +79,10 @@ mod tests {
         let gone = of(StoreError::Unavailable { reason: "connection refused".into() });
         assert_eq!((gone.status, gone.retry_after_s), (503, Some(RETRY_AFTER_S)));
         let denied = of(StoreError::Denied { reason: "password of headroom".into() });
-        assert_eq!(denied.status, 500);
-        assert!(!denied.detail.contains("headroom"));
+        assert_eq!((denied.status, denied.code.as_str()), (503, "store-unavailable"));
+        assert!(!denied.detail.contains("headroom"), "{}", denied.detail);
+        let broken = of(StoreError::Corrupt { what: "a table of headroom".into(), reason: "as a test".into() });
+        assert_eq!((broken.status, broken.detail.contains("headroom")), (500, false));
     }
 
     #[test]
