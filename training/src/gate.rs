@@ -20,6 +20,18 @@ pub struct Gate {
     pub min_coverage: Option<f64>,
 }
 
+impl Gate {
+    /// Why a run without any measured demand of a pool does not pass a least coverage, which an empty table would.
+    #[must_use]
+    pub fn unmeasured(self, scores: &KeptScores) -> Option<String> {
+        (self.min_coverage.is_some() && scores.pools.is_empty()).then(|| {
+            "no demand of its pools was measured over a horizon of its validation part, since rows of organizations are missing: \
+             there is nothing to hold against --min-coverage"
+                .to_owned()
+        })
+    }
+}
+
 /// A run with what its forecasts lost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contender {
@@ -177,6 +189,15 @@ mod tests {
         let text = refused(0.85).unwrap();
         assert!(text.ends_with("has a coverage of 0.840 over 4 h, below --min-coverage 0.85"), "{text}");
         assert_eq!(refused(0.84), None);
+    }
+
+    #[test]
+    fn a_least_coverage_is_no_condition_that_a_run_without_measured_pools_meets() {
+        let scores = kept(5.0, 0.9, 1.0);
+        assert!(scores.pools.is_empty());
+        let gate = Gate { max_mae_gpus: None, min_coverage: Some(0.5) };
+        assert!(gate.unmeasured(&scores).unwrap().contains("was measured"));
+        assert_eq!(Gate::default().unmeasured(&scores), None);
     }
 
     #[test]

@@ -183,7 +183,9 @@ pub async fn train_cluster(
             Some(run) if gate == Gate::default() => losses::promoted(store, run, panel, split.validation, rate).await?,
             _ => None,
         };
-        refusal(gate, &new, rival.as_ref())
+        // A cluster's first run takes no quota away: its note says what it leaves out.
+        let unserved = promoted.as_ref().and_then(|_| offered::unserved(horizon, longest));
+        unserved.or_else(|| gate.unmeasured(&new.scores)).or_else(|| refusal(gate, &new, rival.as_ref()))
     } else {
         None
     };
@@ -333,6 +335,14 @@ fn print_report(report: &RunReport) {
     }
     print_text(&served::served_table("served", &scores.served));
     print_text(&served::served_table("with jobs", &scores.served_with_jobs));
+    let is_scored = |one: &&ChosenAggregation| scores.pools.iter().any(|scored| scored.pool == one.pool);
+    for unscored in report.aggregations.iter().filter(|one| !is_scored(one)) {
+        say(format_args!(
+            "note: no demand of pool {} was measured over a horizon of the validation part, since rows of its organizations are missing: \
+             its bounds were neither scored nor calibrated",
+            unscored.pool
+        ));
+    }
     for chosen in &report.aggregations {
         let serves = if report.promoted { "serves" } else { "would serve" };
         say(format_args!("pool {}: {} {serves}", chosen.pool, chosen.aggregation));

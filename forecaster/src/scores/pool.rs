@@ -53,9 +53,16 @@ pub struct PoolScores {
     pub shortfall_gpus: f64,
 }
 
+/// Share of a pool's demand of which the rows may be missing in an hour that counts as measured. In a pool of hundreds of organizations a
+/// row is missing in most hours, and nothing would ever be known of its peak.
+const MISSING_SHARE: f64 = 0.05;
+
 /// The largest demand of the pool over the hours from `issue`: of its own hourly peak (`*`) where the pool has one, else
-/// of the sum over its organizations. `None` where an hour was not measured whole. An organization that was not measured
-/// from two days before these hours on has left, or has not come yet: up to its first row it counts as zero.
+/// of the sum over its organizations. `None` where an hour was not measured.
+///
+/// An organization that was not measured from two days before these hours on has left, or has not come yet: up to its first row it counts
+/// as zero. One without a row counts with its last known demand, as in a quota; where such organizations needed more than a twentieth of the
+/// pool's demand within these two days, the hour was not measured.
 #[must_use]
 pub fn actual_peak_gpus<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart, horizon: HorizonHours) -> Option<f64> {
     let start = panel.index_of(issue)?;
@@ -73,11 +80,18 @@ pub fn actual_peak_gpus<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart, h
     let members: Vec<(&Series, usize)> =
         own.map_or_else(|| panel.series_of(pool).iter().filter_map(since).collect(), |peak| vec![(peak, 0)]);
     let at = |hour: usize| -> Option<f64> {
-        let there = || members.iter().filter(|(_, since)| *since <= hour);
-        // An hour in which nobody is there yet was not recorded.
-        there().next()?;
-        let whole: f64 =
-            there().map(|(one, _)| one.measured()[hour].then(|| one.demand_gpus()[hour])).sum::<Option<_>>()?;
+        let (mut whole, mut missing, mut is_recorded) = (0.0, 0.0, false);
+        for (one, _) in members.iter().filter(|(_, since)| *since <= hour) {
+            whole += one.demand_gpus()[hour];
+            if one.measured()[hour] {
+                is_recorded = true;
+            } else {
+                missing += one.demand_gpus()[lately.start..=hour].iter().copied().fold(0.0, f64::max);
+            }
+        }
+        if !is_recorded || missing > MISSING_SHARE * whole {
+            return None;
+        }
         Some(if own.is_some() { whole.max(largest_of_one_gpus(panel, pool, hour)) } else { whole })
     };
     hours.map(at).try_fold(0.0, |peak: f64, demand| Some(peak.max(demand?)))
@@ -208,6 +222,29 @@ mod tests {
             None,
             "nobody's peak is no peak of zero"
         );
+    }
+
+    #[test]
+    fn few_missing_rows_hide_no_peak_and_more_than_a_twentieth_of_the_demand_does() {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let (start, pool) = (HourStart::from_unix_s(0).unwrap(), PoolId::parse("earth:V100").unwrap());
+        let peak = |is_missing: &dyn Fn(usize) -> bool, lately_gpus: f64| {
+            let earth = ClusterName::parse("earth").unwrap();
+            let mut builder = PanelBuilder::new(earth, calendar.clone(), start, start.plus_hours(60));
+            for number in 0..40 {
+                let organization = Organization::parse(&format!("o{number}")).unwrap();
+                let id = SeriesId { pool: pool.clone(), organization };
+                for hour in (0..60).filter(|hour| *hour != 59 || !is_missing(number)) {
+                    let demand_gpus = if number == 0 && hour == 20 { lately_gpus } else { 1.0 };
+                    builder.push(&id, start.plus_hours(hour), demand_gpus).unwrap();
+                }
+            }
+            actual_peak_gpus(&builder.finish().unwrap(), &pool, start.plus_hours(59), HorizonHours::ONE)
+        };
+        assert_eq!(peak(&|number| number < 2, 1.0), Some(40.0), "two of forty, by what is known of them");
+        assert_eq!(peak(&|number| number < 3, 1.0), None);
+        assert_eq!(peak(&|number| number == 0, 9.0), None, "it needed nine lately, and may do so again");
+        assert_eq!(peak(&|_| true, 1.0), None, "an hour without a row");
     }
 
     #[test]
