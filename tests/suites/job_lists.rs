@@ -108,6 +108,15 @@ async fn jobs_lower_the_loss_of_a_backtest_where_they_come_irregularly(database:
     };
     let (with_jobs, alone) = (loss("jobs"), loss("demand"));
     assert!(with_jobs < 0.85 * alone, "{with_jobs} with jobs, {alone} without");
+    // By the peaks of a part of the jobs every promise would be kept.
+    let part = folder.path().join("part.csv");
+    let listed = std::fs::read_to_string(&jobs).unwrap();
+    std::fs::write(&part, listed.lines().take(2).collect::<Vec<_>>().join("\n")).unwrap();
+    for known in ["jobs", "demand"] {
+        let what = ["--jobs", part.to_str().unwrap(), "--jobs-as", known];
+        let refused = program("train", &[&BACKTEST[..], &window, &what].concat());
+        assert!(refused.code == 3 && refused.stderr.contains("times the GPUs of the usage"), "{refused:?}");
+    }
 }
 
 /// A service that was played, but for its window and its jobs.

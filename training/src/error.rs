@@ -114,8 +114,6 @@ pub enum TrainingError {
     NoMinutes { cluster: ClusterName, from: HourStart, to: HourStart },
     #[error(transparent)]
     Jobs(Box<ReadError>),
-    #[error("--jobs has no HP job {lacking}")]
-    NoJobs { lacking: String },
     #[error("--jobs are those of one cluster, and there are {clusters}: name it with --cluster")]
     JobsOfSeveral { clusters: usize },
     #[error(
@@ -143,7 +141,9 @@ pub enum TrainingError {
     ServedLate,
     #[error("- puts rows on stdout, where --json puts its answer: name files, or leave --json out")]
     JsonAndRows,
-    #[error("{} of the clusters could not be trained: {}", faults.len(), faults.join("; "))]
+    #[error("{why}")]
+    OtherJobs { why: String },
+    #[error("{} of the clusters were not trained, or their runs not promoted: {}", faults.len(), faults.join("; "))]
     Several { faults: Vec<String> },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
@@ -226,6 +226,7 @@ fn exit_of(fault: &TrainingError) -> Exit {
         | E::Split { .. }
         | E::Train { .. }
         | E::NoUsage { .. }
+        | E::OtherJobs { .. }
         | E::NoHours { .. }
         | E::Leak { .. }
         | E::NothingUnseen { .. }
@@ -233,7 +234,6 @@ fn exit_of(fault: &TrainingError) -> Exit {
         | E::Minutes(_)
         | E::NoMinutes { .. }
         | E::Jobs(_)
-        | E::NoJobs { .. }
         | E::Records(_)
         | E::JobRecords { .. }
         | E::NothingScored

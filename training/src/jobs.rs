@@ -8,10 +8,10 @@ use crate::error::TrainingError;
 use command_line::print_notice;
 use datasets::Panel;
 use datasets::read::ReadOptions;
-use forecaster::jobs::{ListedJob, PastJobs};
+use forecaster::jobs::{ListedJob, MOST_JOBS, PastJobs};
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{HpJob, PoolId, Task, TaskClass, UnixSeconds};
-pub use whole::whole;
+use vocab::{HourStart, HpJob, PoolId, Task, TaskClass, UnixSeconds};
+pub use whole::{unlike_usage, whole};
 
 /// The HP jobs of a pool, as if none waited, in the order of their submission.
 #[derive(Debug, Clone, Default)]
@@ -53,14 +53,14 @@ pub fn read(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, TrainingErro
     if known.is_empty() {
         let lacking =
             format!("of a GPU model of cluster {} that has GPUs and lasts: name a list of its jobs", panel.cluster());
-        return Err(TrainingError::NoJobs { lacking });
+        return Err(none(&lacking));
     }
     let end = UnixSeconds::new(panel.end().unix_s());
     if known.values().flat_map(|pool| &pool.jobs).all(|(job, _)| job.submitted >= end) {
         let (end, cluster) = (panel.end(), panel.cluster());
         let lacking =
             format!("before {end}, where the usage of cluster {cluster} ends: check the times of the lists ({EPOCH})");
-        return Err(TrainingError::NoJobs { lacking });
+        return Err(none(&lacking));
     }
     if left_out > 0 {
         print_notice(format_args!(
@@ -83,9 +83,33 @@ pub fn read_for_run(lists: &JobLists, panel: &Panel) -> Result<ClusterJobs, Trai
         let lacking = format!(
             "in the eight weeks before {end}, where the usage of cluster {cluster} ends: check the times of the lists ({EPOCH})"
         );
-        return Err(TrainingError::NoJobs { lacking });
+        return Err(none(&lacking));
     }
+    known.iter().filter_map(|(pool, jobs)| partly_kept(pool, jobs, panel.end())).for_each(print_notice);
     Ok(known)
+}
+
+/// A notice where a run knows less of a pool's jobs than the list has, or not until the end of the usage.
+fn partly_kept(pool: &PoolId, jobs: &PoolJobs, end: HourStart) -> Option<String> {
+    let until = end.instant();
+    let (listed, past) = (jobs.jobs.iter().filter(|(job, _)| job.submitted < until).count(), jobs.past(until)?);
+    let kept = past.len();
+    let cut = (kept < listed).then(|| {
+        format!(
+            "of {listed} HP jobs of {pool} in --jobs the newest {kept} are kept: {MOST_JOBS} at most, of eight weeks"
+        )
+    });
+    let last = past.span().1;
+    let early = (last < until).then(|| {
+        format!("the HP jobs of {pool} in --jobs end at {last}, and usage at {end}: how jobs arrive is learned until the former")
+    });
+    let both: Vec<String> = cut.into_iter().chain(early).collect();
+    (!both.is_empty()).then(|| format!("note: {}", both.join("; ")))
+}
+
+/// No job of `--jobs` counts.
+fn none(lacking: &str) -> TrainingError {
+    TrainingError::OtherJobs { why: format!("--jobs has no HP job {lacking}") }
 }
 
 /// Flag by which times of a list may be wrong.

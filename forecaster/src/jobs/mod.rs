@@ -19,7 +19,7 @@ mod survival;
 
 pub use arrivals::{Arrival, Arrivals, WINDOW_S};
 pub use history::{JobHistory, SeenJobs};
-pub use past::{ListedJob, PastJobs};
+pub use past::{ListedJob, MOST_JOBS, PastJobs};
 pub use share::SharedBound;
 pub use survival::{Curve, Survival};
 

@@ -1,5 +1,6 @@
 //! HP jobs of a list from before a pool was watched: how long they lasted and when they came.
 
+use super::arrivals::WINDOW_S;
 use super::history::{EndedJob, MOST_ORGANIZATIONS, small_s};
 use crate::DamagedBytes;
 use crate::bytes::{Reader, Writer};
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 use vocab::{Organization, UnixSeconds};
 
 /// Jobs that are kept, the newest: at most 700 KB as bytes.
-const MOST_JOBS: usize = 65_536;
+pub const MOST_JOBS: usize = 65_536;
 /// Older jobs say little of the next hours: eight weeks.
 const OLDEST_S: i64 = 56 * 86_400;
 const KIND: [u8; 4] = *b"HRJL";
@@ -48,9 +49,18 @@ pub struct PastJobs {
     pub(super) until: UnixSeconds,
 }
 
+/// Until when a list knows the arrivals. One that was made before `until` ends with its last job: hours without an arrival after it would
+/// say that nothing comes. A silence that no earlier one is as long as, and longer than a window of arrivals, is taken for its end.
+fn known_until(known: &[&ListedJob], until: UnixSeconds) -> UnixSeconds {
+    let silences_s = known.windows(2).map(|pair| pair[1].submitted.since_s(pair[0].submitted));
+    let longest_s = silences_s.max().unwrap_or_default().max(WINDOW_S);
+    known.last().map(|last| last.submitted).filter(|last| until.since_s(*last) > longest_s).unwrap_or(until)
+}
+
 impl PastJobs {
     /// The jobs of a list that were submitted before `until`, the newest where there are more than are kept. Later times are not
-    /// used: a job that still ran is known to have run so far. None where there is no job.
+    /// used: a job that still ran is known to have run so far. Where the list seems to end earlier, arrivals are known until its last job.
+    /// None where there is no job.
     #[must_use]
     pub fn of(list: &[ListedJob], until: UnixSeconds) -> Option<Self> {
         let is_known =
@@ -60,7 +70,8 @@ impl PastJobs {
         let oldest = known.len().saturating_sub(MOST_JOBS);
         let known = &known[oldest..];
         let since = known.first()?.submitted;
-        let mut past = Self { organizations: BTreeMap::new(), jobs: Vec::with_capacity(known.len()), since, until };
+        let (jobs, arrivals_until) = (Vec::with_capacity(known.len()), known_until(known, until));
+        let mut past = Self { organizations: BTreeMap::new(), jobs, since, until: arrivals_until };
         for job in known {
             let seen_s = until.since_s(job.submitted);
             let ran_s = i64::try_from(job.ran_s).unwrap_or(i64::MAX);

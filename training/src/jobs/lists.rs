@@ -35,7 +35,7 @@ pub(super) fn tasks_of(
     }
     if all.again > 0 {
         let again = vocab::count(all.again, "job").verb("stands", "stand");
-        print_notice(format_args!("note: of --jobs {again} in several lists, and counts once"));
+        print_notice(format_args!("note: of --jobs {again} in several lists; each counts once"));
     }
     Ok(all.tasks)
 }

@@ -15,16 +15,21 @@ pub fn whole<'a>(jobs: &'a ClusterJobs, panel: &Panel, hours: HourRange) -> Opti
     if jobs.is_empty() {
         return None;
     }
-    match part_of_usage(jobs, panel, hours).filter(|part| !WHOLE.contains(part)) {
-        Some(part) => {
-            print_notice(format_args!(
-                "note: from {hours} the HP jobs of --jobs need {part:.2} of the GPUs that the usage has: check that the lists hold all \
-                 HP jobs of the cluster, each once and at its time ({EPOCH}); bounds with jobs are not scored"
-            ));
-            None
-        }
-        None => Some(jobs),
+    let fault = unlike_usage(jobs, panel, hours);
+    if let Some(why) = &fault {
+        print_notice(format_args!("note: {why}; bounds with jobs are not scored"));
     }
+    fault.is_none().then_some(jobs)
+}
+
+/// Why jobs cannot be those of the cluster over some hours; `None` where they may be, or where there are none.
+#[must_use]
+pub fn unlike_usage(jobs: &ClusterJobs, panel: &Panel, hours: HourRange) -> Option<String> {
+    let part = part_of_usage(jobs, panel, hours).filter(|part| !WHOLE.contains(part))?;
+    Some(format!(
+        "from {hours} the HP jobs of --jobs need {part:.2} times the GPUs of the usage: check that the lists hold all HP jobs of the \
+         cluster, each once and at its time ({EPOCH})"
+    ))
 }
 
 /// GPUs that the jobs need at the peak of each measured hour, by those of the usage; none where that has none.

@@ -99,6 +99,10 @@ impl Inputs {
         let pools: BTreeSet<PoolId> = panel.series().iter().map(|series| series.id().pool.clone()).collect();
         let minutes = read_minutes(&what.replay, panel, issues, &pools)?;
         let mut jobs = jobs::read(&what.replay.jobs, panel)?;
+        // The peaks that score a quota are those of the jobs: by another cluster's every promise would be kept.
+        if let Some(why) = jobs::unlike_usage(&jobs, panel, issues) {
+            return Err(TrainingError::OtherJobs { why });
+        }
         let window = (issues.from.instant(), what.to.plus_hours(1).instant());
         let one = |pool: PoolId| {
             let (capacities, is_capacity_assumed) = capacities_of(panel, &pool, capacities);
