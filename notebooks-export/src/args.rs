@@ -116,7 +116,7 @@ notebooks-export report --forecasts forecasts.csv --pool-bounds pool_bounds.csv 
 Writes to the folder:\n  \
 report.html        the page: bands, calibration, errors by step and hour, coverage, bounds, worst hours,\n                     \
 skill; one file, without scripts or network, for screen and paper\n  \
-report.ipynb       the same scores from the Parquet file, for further work in Jupyter (pandas, matplotlib)\n  \
+report.ipynb       the same scores from the Parquet file, for further work in Jupyter (pandas, pyarrow, scipy, matplotlib)\n  \
 metrics.csv        model,cluster,gpu_model,organization,step,metric,value,rows: a row a metric, for each model over all\n                     \
 series and steps (names and step empty), for each step, and for each series; with bounds also for\n                     \
 each pool (organization *, step = hours), the aggregation after a colon: pool_under:pooled; skill\n                     \

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tests::fixture::put_clusters;
 use tests::{
     Backend, Listening, Ran, TestDatabase, on_both_databases, program, program_to_closed_pipe, program_to_file,
     program_with,
@@ -16,6 +17,8 @@ on_both_databases![
     a_run_that_has_seen_the_window_is_not_tested_on_it,
     a_run_is_reported_on_the_hours_that_it_has_not_seen,
     a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run,
+    a_run_that_would_leave_pools_without_a_quota_is_not_promoted_over_another,
+    a_cluster_without_usage_is_skipped_unless_it_is_named,
 ];
 
 /// A folder with usage.csv: 12 synthetic organizations over 21 days.
@@ -195,6 +198,17 @@ async fn a_gate_that_is_missed_ends_with_exit_code_seven_and_keeps_the_run(datab
     assert_eq!(train(&["--promote", "--max-mae", "1000", "--min-coverage", "0.1"]).code, 0);
 }
 
+async fn a_run_that_would_leave_pools_without_a_quota_is_not_promoted_over_another(database: TestDatabase) {
+    let (_folder, file) = made_up();
+    let _ = ingest(&database, &file, &["--capacity", "300"]).ok();
+    let train = |more: &[&str]| run(&database, "train", &[&["--model", "last-value"], more].concat());
+    assert_eq!(train(&["--horizon", "4h"]).code, 0);
+    for refused in [train(&["--horizon", "2h", "--promote"]), run(&database, "train", &["runs", "promote", "run-2"])] {
+        let expected = "run-2 is kept but not promoted: pools offer guarantees of up to 4h";
+        assert!(refused.code == 7 && refused.stderr.contains(expected), "{refused:?}");
+    }
+}
+
 /// A fresh SQLite file with synthetic usage in `folder`.
 fn sqlite_with_usage(folder: &TempDir, file: &Path) -> String {
     let url = format!("sqlite://{}", path(folder, "headroom.db"));
@@ -316,6 +330,23 @@ fn a_cluster_that_cannot_be_trained_keeps_no_other_from_it() {
     assert!(trained.stderr.contains("cluster aaa: the history"), "{trained:?}");
     let reports: Value = serde_json::from_str(&trained.stdout).unwrap();
     assert_eq!((&reports[0]["cluster"], &reports[0]["promoted"]), (&"demo".into(), &true.into()));
+}
+
+async fn a_cluster_without_usage_is_skipped_unless_it_is_named(database: TestDatabase) {
+    let url = &database.url;
+    put_clusters(&*database.store().await, &["aaa"]).await;
+    let train = ["--horizon", "4h", "--model", "last-value", "--json", "--database", url];
+    let alone = program("train", &train);
+    assert_eq!(alone.code, 3, "there is nothing to train: {alone:?}");
+    let (_folder, file) = made_up();
+    let _ = program("datasets", &["ingest", "--format", "usage", file.to_str().unwrap(), "--database", url]).ok();
+    let beside = program("train", &train);
+    let reports: Vec<Value> = serde_json::from_str(&beside.stdout).unwrap();
+    assert_eq!((beside.code, reports.len(), &reports[0]["cluster"]), (0, 1, &"demo".into()), "{beside:?}");
+    assert!(beside.stderr.contains("note: cluster aaa has no usage of any organization"), "{beside:?}");
+    let named = program("train", &[&train[..], &["--cluster", "aaa"]].concat());
+    assert_eq!(named.code, 3, "{named:?}");
+    assert!(named.stderr.contains("error: cluster aaa has no usage of any organization"), "{named:?}");
 }
 
 #[test]

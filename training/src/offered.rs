@@ -36,9 +36,24 @@ pub fn horizon_for(longest: HorizonHours) -> HorizonHours {
     hours(longest.get().saturating_add(MORE_HOURS))
 }
 
+/// Why a run of this horizon may not serve: a pool has no quota where its longest guarantee ends after the forecasts.
+#[must_use]
+pub fn unserved(horizon: HorizonHours, longest: HorizonHours) -> Option<String> {
+    (horizon < longest).then(|| {
+        let needed = horizon_for(longest);
+        format!(
+            "pools offer guarantees of up to {longest}, and forecasts of {horizon} would leave them without a quota; \
+             train --horizon {needed}, or set fewer offered_hours for these pools first"
+        )
+    })
+}
+
 /// Why a horizon is too short for what pools offer.
 #[must_use]
 pub fn too_short(horizon: HorizonHours, longest: HorizonHours) -> Option<String> {
+    if let Some(why) = unserved(horizon, longest) {
+        return Some(why);
+    }
     let needed = horizon_for(longest);
     (horizon < needed).then(|| {
         format!(
@@ -74,5 +89,9 @@ mod tests {
         let text = too_short(hours(4), hours(4)).unwrap();
         assert!(text.ends_with("train --horizon 6h"), "{text}");
         assert_eq!(too_short(hours(168), hours(168)), None, "there is none beyond a week");
+        assert_eq!(unserved(hours(4), hours(4)), None);
+        let text = unserved(hours(3), hours(4)).unwrap();
+        assert!(text.contains("without a quota; train --horizon 6h"), "{text}");
+        assert_eq!(too_short(hours(3), hours(4)), Some(text));
     }
 }

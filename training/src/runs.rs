@@ -2,12 +2,12 @@
 
 use crate::args::{Config, RunsCommand};
 use crate::error::TrainingError;
-use crate::history;
 use crate::run::{KeptScores, now};
+use crate::{history, offered};
 use command_line::{print_json, print_notice, print_text, say, table};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{RunId, RunRecord, Store};
 use vocab::ClusterName;
 
@@ -91,13 +91,31 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
         RunsCommand::Compare { one, other } => {
             compare(&[body(store, *one).await?, body(store, *other).await?], json);
         }
-        RunsCommand::Promote { run } => serves(&store.promote(*run, now(), "train runs promote").await?, json),
+        RunsCommand::Promote { run } => {
+            let asked = store.run(*run).await?;
+            let serves_now = store.promoted(&asked.facts.cluster).await?;
+            if let (Some(_), Some(why)) = (serves_now, unserved(store, &asked).await?) {
+                return Err(TrainingError::Gate { run: *run, why });
+            }
+            serves(&store.promote(*run, now(), "train runs promote").await?, json);
+        }
         RunsCommand::Rollback { cluster } => {
-            serves(&store.rollback(cluster, now(), "train runs rollback").await?, json);
+            let back = store.rollback(cluster, now(), "train runs rollback").await?;
+            serves(&back, json);
+            // It is an emergency: a run that leaves quotas to some pools may be better than the one that served.
+            if let Some(why) = unserved(store, &back).await? {
+                print_notice(format_args!("warning: {why}"));
+            }
         }
     }
     store.close().await;
     Ok(())
+}
+
+/// Why a run may not serve its cluster.
+async fn unserved(store: &dyn Store, run: &RunRecord) -> Result<Option<String>, TrainingError> {
+    let longest = offered::longest(store, &run.facts.cluster, BTreeSet::new()).await?;
+    Ok(offered::unserved(run.facts.horizon, longest))
 }
 
 /// A note where a run is asked for with another cluster than that of its training. `what` says what comes of it.

@@ -53,6 +53,7 @@ fn show(answer: &StatementAnswer) {
         "HP",
         "guaranteed",
         "at will",
+        "handover",
         "lost",
         "sold",
         "kept",
@@ -103,7 +104,7 @@ fn as_line(pool: &StatementPool) -> StatementLine {
 fn row(name: String, line: &StatementLine) -> Vec<String> {
     let held = &line.gpu_hours;
     let lost = held.lost_to_evictions + held.lost_to_nodes;
-    let amounts = [held.hp, held.guaranteed, held.at_will, lost, held.sold, held.kept, held.broken];
+    let amounts = [held.hp, held.guaranteed, held.at_will, held.handover, lost, held.sold, held.kept, held.broken];
     let mut cells = vec![name, format!("{}:{}", line.cluster, line.gpu_model)];
     cells.extend(amounts.map(hours));
     cells.push(line.evictions.to_string());
