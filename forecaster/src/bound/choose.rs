@@ -23,15 +23,17 @@ const DAYS_OF_AN_INTERVAL: usize = 7;
 /// the weeks after it the least of all, or at most 2 % more than that.
 const WHILE_LEARNING: f64 = 1.5;
 
-/// The mixture of experts, else conformal bounds, where their coverage interval reaches p and their loss is not out of proportion. Else the lowest
-/// pinball loss among those that may keep the promise: whose coverage interval reaches p (DESIGN §4.6), or,
-/// on less than a week, whose coverage does. Where none may, the one that kept it most often; where nothing could be
-/// scored, the sum of bounds.
+/// The mixture of experts, else conformal bounds, where their coverage interval reaches p and their loss is not out of proportion; else the
+/// mixture all the same, where it was scored over a week. A bound that does not learn may have fitted that week by chance, and nothing
+/// corrects it afterwards until the next training.
+///
+/// On less than a week: the lowest pinball loss among those whose coverage reaches p. Where none does, the one that kept the promise most
+/// often; where nothing could be scored, the sum of bounds.
 #[must_use]
 pub fn choose(scores: &[AggregationScore], rate: GuaranteeRate) -> Aggregation {
+    let is_of_a_week = |one: &&AggregationScore| one.scores.days >= DAYS_OF_AN_INTERVAL;
     let may_keep = |one: &&AggregationScore| {
-        let whole_week = one.scores.days >= DAYS_OF_AN_INTERVAL;
-        let coverage = if whole_week { one.scores.coverage_interval[1] } else { one.scores.coverage };
+        let coverage = if is_of_a_week(one) { one.scores.coverage_interval[1] } else { one.scores.coverage };
         coverage >= rate.as_f64()
     };
     let by_loss = |one: &&AggregationScore, other: &&AggregationScore| {
@@ -48,7 +50,8 @@ pub fn choose(scores: &[AggregationScore], rate: GuaranteeRate) -> Aggregation {
     };
     let of = |learning: Aggregation| scores.iter().filter(may_learn).find(|one| one.aggregation == learning);
     let learning = Aggregation::LEARNING.into_iter().find_map(of);
-    learning.or(best).map_or(Aggregation::SumOfBounds, |one| one.aggregation)
+    let mixture = || scores.iter().filter(is_of_a_week).find(|one| one.aggregation == Aggregation::Mixture);
+    learning.or_else(mixture).or(best).map_or(Aggregation::SumOfBounds, |one| one.aggregation)
 }
 
 impl From<BoundError> for PredictError {
@@ -102,6 +105,17 @@ mod tests {
             assert_eq!(chosen(days, &[CAREFUL, conformal(9.0, 0.8)]), Aggregation::SumOfBounds);
             assert_eq!(chosen(days, &[CAREFUL, conformal(17.0, 0.95)]), Aggregation::SumOfBounds);
         }
+    }
+
+    #[test]
+    fn the_mixture_serves_after_a_week_though_another_bound_fitted_it_better() {
+        let mixture = |loss, coverage| (Aggregation::Mixture, loss, coverage);
+        for (loss, coverage) in [(17.0, 0.95), (9.0, 0.8)] {
+            assert_eq!(chosen(7, &[CAREFUL, GOOD, mixture(loss, coverage)]), Aggregation::Mixture);
+            assert_eq!(chosen(3, &[CAREFUL, GOOD, mixture(loss, coverage)]), Aggregation::SumOfBounds);
+        }
+        let conformal = (Aggregation::Conformal, 9.0, 0.9);
+        assert_eq!(chosen(7, &[CAREFUL, conformal, mixture(17.0, 0.95)]), Aggregation::Conformal);
     }
 
     #[test]
