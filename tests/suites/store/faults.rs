@@ -124,7 +124,8 @@ async fn faults_of_postgres_are_sorted_by_remedy() {
     assert!(matches!(raised("57P01").await, StoreError::Unavailable { .. }), "shutting down");
     assert!(matches!(raised("40P01").await, StoreError::Busy { .. }), "deadlock");
     assert!(matches!(raised("XX001").await, StoreError::Corrupt { .. }), "damaged page");
-    assert!(matches!(raised("42P01").await, StoreError::Unexpected(_)), "a mistake in this program");
+    assert!(matches!(raised("42P01").await, StoreError::Schema { .. }), "a table that was there is gone");
+    assert!(matches!(raised("42601").await, StoreError::Unexpected(_)), "a mistake in this program");
 }
 
 #[tokio::test]
