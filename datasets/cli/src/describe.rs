@@ -42,6 +42,8 @@ struct PoolDescription {
     capacity_warning: Option<String>,
     mean_demand_gpus: f64,
     peak_demand_gpus: f64,
+    /// Hours of organizations without a row, between their first and their last one, in hours that others have.
+    missing_rows: usize,
     series: Vec<SeriesDescription>,
 }
 
@@ -101,8 +103,8 @@ async fn describe(store: &dyn Store, cluster: &Cluster, panel: &Panel) -> Result
 fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> PoolDescription {
     let own = panel.pool_peaks().iter().find(|series| series.id().pool == *pool);
     let members = panel.series_of(pool);
-    let total: Vec<f64> = match own {
-        Some(peak) => measured(peak).collect(),
+    let (total, missing_rows): (Vec<f64>, usize) = match own {
+        Some(peak) => (measured(peak).collect(), 0),
         None => totals(members, panel.hours()),
     };
     PoolDescription {
@@ -113,6 +115,7 @@ fn describe_pool(panel: &Panel, pool: &PoolId, capacity_gpus: Option<f64>) -> Po
         capacity_warning: capacity_gpus.and_then(|capacity_gpus| other_unit(mean(&total), capacity_gpus)),
         mean_demand_gpus: mean(&total),
         peak_demand_gpus: total.iter().copied().fold(0.0, f64::max),
+        missing_rows,
         series: members.iter().map(describe_series).collect(),
     }
 }
@@ -128,21 +131,26 @@ fn other_unit(mean_gpus: f64, capacity_gpus: f64) -> Option<String> {
     })
 }
 
-/// Demand of all organizations in each hour for which it is known: an organization has none before its first row and after its last, and an
-/// hour between them without a row is unknown.
-fn totals(members: &[Series], hours: usize) -> Vec<f64> {
+/// Demand of all organizations in each hour that any of them has, and the rows that are missing: an organization has no demand before its
+/// first row and after its last, and an hour between them without a row counts with the last that is known, as in a quota.
+fn totals(members: &[Series], hours: usize) -> (Vec<f64>, usize) {
     let span = |series: &Series| {
         let measured = series.measured();
         let first = measured.iter().position(|measured| *measured)?;
         Some(first..=measured.iter().rposition(|measured| *measured)?)
     };
     let present: Vec<_> = members.iter().filter_map(|series| Some((series, span(series)?))).collect();
+    let mut missing_rows = 0;
     let total = |hour: usize| {
-        let mut there = present.iter().filter(|(_, span)| span.contains(&hour)).map(|(series, _)| series).peekable();
-        there.peek()?;
-        there.try_fold(0.0, |sum, series| series.measured()[hour].then(|| sum + series.demand_gpus()[hour]))
+        let there = || present.iter().filter(|(_, span)| span.contains(&hour)).map(|(series, _)| series);
+        let missing = there().filter(|series| !series.measured()[hour]).count();
+        if missing == there().count() {
+            return None;
+        }
+        missing_rows += missing;
+        Some(there().map(|series| series.demand_gpus()[hour]).sum())
     };
-    (0..hours).filter_map(total).collect()
+    ((0..hours).filter_map(total).collect(), missing_rows)
 }
 
 fn describe_series(series: &Series) -> SeriesDescription {
@@ -169,6 +177,14 @@ fn print(one: &ClusterDescription, by_series: bool) {
     for pool in &one.pools {
         if let Some(warning) = &pool.capacity_warning {
             command_line::print_notice(format_args!("warning: {}:{}: {warning}", one.cluster, pool.gpu_model));
+        }
+        if pool.missing_rows > 0 {
+            let rows = vocab::count(pool.missing_rows as u64, "row").verb("is", "are");
+            command_line::print_notice(format_args!(
+                "note: {}:{}: {rows} missing in hours that other organizations have; each counts with the last that is known of its \
+                 organization, also where a source leaves rows of zero out",
+                one.cluster, pool.gpu_model
+            ));
         }
     }
     say(format_args!(
@@ -215,6 +231,26 @@ fn series_row(pool: &PoolDescription, series: &SeriesDescription) -> Vec<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datasets::{Calendar, PanelBuilder};
+    use vocab::{ClusterName, HourStart, Organization, SeriesId};
+
+    #[test]
+    fn a_missing_row_counts_with_the_last_one_and_is_counted() {
+        let (start, pool) = (HourStart::from_unix_s(0).unwrap(), PoolId::parse("earth:V100").unwrap());
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let mut builder = PanelBuilder::new(ClusterName::parse("earth").unwrap(), calendar, start, start.plus_hours(5));
+        // The third hour has no row at all; the second organization has no row in the second, and is gone in the last.
+        for (name, rows) in [("a", &[0, 1, 3, 4][..]), ("b", &[0, 3])] {
+            let id = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+            for hour in rows {
+                builder.push(&id, start.plus_hours(*hour), 2.0 + *hour as f64).unwrap();
+            }
+        }
+        let panel = builder.finish().unwrap();
+        let pool = describe_pool(&panel, &pool, None);
+        assert_eq!((pool.mean_demand_gpus, pool.peak_demand_gpus), ((4.0 + 5.0 + 10.0 + 6.0) / 4.0, 10.0));
+        assert_eq!(pool.missing_rows, 1);
+    }
 
     #[test]
     fn demand_that_is_hardly_in_the_unit_of_the_capacity_is_named() {
