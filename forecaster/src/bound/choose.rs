@@ -24,7 +24,7 @@ const DAYS_OF_AN_INTERVAL: usize = 7;
 const WHILE_LEARNING: f64 = 1.5;
 
 /// The mixture of experts, else conformal bounds, where their coverage interval reaches p and their loss is not out of proportion; else the
-/// mixture all the same, where it was scored over a week. A bound that does not learn may have fitted that week by chance, and nothing
+/// mixture even so, where it was scored over a week. A bound that does not learn may have fitted that week by chance, and nothing
 /// corrects it afterwards until the next training.
 ///
 /// On less than a week: the lowest pinball loss among those whose coverage reaches p. Where none does, the one that kept the promise most
