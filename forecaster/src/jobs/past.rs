@@ -54,7 +54,10 @@ pub struct PastJobs {
 fn known_until(known: &[&ListedJob], until: UnixSeconds) -> UnixSeconds {
     let silences_s = known.windows(2).map(|pair| pair[1].submitted.since_s(pair[0].submitted));
     let longest_s = silences_s.max().unwrap_or_default().max(WINDOW_S);
-    known.last().map(|last| last.submitted).filter(|last| until.since_s(*last) > longest_s).unwrap_or(until)
+    // The second after it, as the last job came before the end.
+    let end =
+        known.last().filter(|last| until.since_s(last.submitted) > longest_s).map(|last| last.submitted.plus_s(1));
+    end.unwrap_or(until)
 }
 
 impl PastJobs {

@@ -265,9 +265,13 @@ fn a_list_counts_until_the_pool_was_watched_and_what_is_later_in_it_is_not_looke
 
 #[test]
 fn a_list_that_ends_before_the_usage_does_says_nothing_of_the_time_after_it() {
-    let end = |until| PastJobs::of(&listed(&hourly(7)), at(until)).unwrap().span().1;
+    let end = |until| {
+        let past = PastJobs::of(&listed(&hourly(7)), at(until)).unwrap();
+        assert_eq!(PastJobs::from_bytes(&past.to_bytes()).as_ref(), Ok(&past));
+        past.span().1
+    };
     let last = hourly(7).last().unwrap().0;
-    assert_eq!(end(9 * 86_400), at(last), "two days without a job, and never one in an hour before");
+    assert_eq!(end(9 * 86_400), at(last + 1), "two days without a job, and never one in an hour before");
     assert_eq!(end(last + 4 * 3_600), at(last + 4 * 3_600), "a pause as short as a window may be one");
     let mut weekly = hourly(1);
     weekly
