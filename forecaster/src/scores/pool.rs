@@ -54,7 +54,7 @@ pub struct PoolScores {
 }
 
 /// Share of a pool's demand of which the rows may be missing in an hour that counts as measured. In a pool of hundreds of organizations a
-/// row is missing in most hours, and nothing would ever be known of its peak.
+/// row is missing in many hours, and next to nothing would be known of its peak over several.
 const MISSING_SHARE: f64 = 0.05;
 
 /// The largest demand of the pool over the hours from `issue`: of its own hourly peak (`*`) where the pool has one, else
