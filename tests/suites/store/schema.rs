@@ -1,12 +1,14 @@
 use store::{Backend, StoreError};
-use tests::fixture::{loaded, put_clusters, usage};
+use tests::fixture::{at, cluster, loaded, pool, put_clusters, usage};
 use tests::{TestDatabase, on_both_databases};
+use vocab::HorizonHours;
 
 on_both_databases![
     opening_again_changes_nothing,
     programs_that_open_a_new_database_at_once_all_succeed,
     a_schema_from_a_newer_program_is_refused,
     an_edited_migration_is_refused,
+    columns_that_a_newer_program_adds_disturb_no_running_one,
 ];
 
 async fn opening_again_changes_nothing(database: TestDatabase) {
@@ -64,4 +66,45 @@ async fn an_edited_migration_is_refused(database: TestDatabase) {
     let fault = refusal(&database).await;
     assert!(matches!(fault, StoreError::Schema { .. }), "{fault}");
     assert!(fault.to_string().contains("migration 1 was applied with another text"), "{fault}");
+}
+
+/// Reads of every kind, several times over, so that each connection has their statements prepared.
+async fn read_all(store: &dyn store::Store) -> Result<(), StoreError> {
+    let (pool, name) = (pool("earth:A100"), cluster("earth"));
+    for _ in 0..3 {
+        store.clusters().await?;
+        store.capacities(&name).await?;
+        store.nodes(&name).await?;
+        store.settings(&pool).await?;
+        store.reservations(None, at(0), true).await?;
+        store.overrides(None, at(0), true).await?;
+        store.newest_outcome(&pool).await?;
+        store.placed_pools().await?;
+        store.eta(&pool).await?;
+        store.eta_moves(&pool, 3).await?;
+        store.runs(None).await?;
+        store.promoted(&name).await?;
+        store.promotions(&name).await?;
+        store.audit(at(0), at(9), 3).await?;
+        store.tokens().await?;
+        store.leases().await?;
+        store.latest_quotas(None).await?;
+        store.quota_history(&pool, HorizonHours::ONE, at(0), at(9), 3).await?;
+        store.quota_bases().await?;
+        loaded(store, "earth", "2024-01-01T00", "2025-01-01T00").await;
+    }
+    Ok(())
+}
+
+async fn columns_that_a_newer_program_adds_disturb_no_running_one(database: TestDatabase) {
+    let store = database.store().await;
+    put_clusters(&*store, &["earth"]).await;
+    store.append(&usage("earth:A100:x 2024-03-01T00 4"), &[]).await.unwrap();
+    read_all(&*store).await.unwrap();
+    const TABLES: &str = "clusters capacity nodes pool_settings reservations overrides outcomes placed_pools etas eta_moves runs promotions \
+         audit tokens leases quotas newest_quotas series tasks pool_states";
+    for table in TABLES.split_ascii_whitespace() {
+        database.execute(&format!("ALTER TABLE {table} ADD COLUMN of_a_newer_program BIGINT")).await;
+    }
+    read_all(&*store).await.unwrap();
 }

@@ -12,7 +12,11 @@ pub(crate) async fn task_records(
     id: PlacedPoolId,
     tasks: &[TaskId],
 ) -> Result<Vec<TaskRecord>, StoreError> {
-    let query = sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = ANY ($2) ORDER BY id");
+    let query = sqlx::query_as::<_, TaskRow>(
+        "SELECT id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib, guarantee_hours,
+             submitted, status, updated, detail_json, affinity, elastic_json
+             FROM tasks WHERE pool_id = $1 AND id = ANY ($2) ORDER BY id",
+    );
     let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
     // Planned again each time: a plan from the time when the table was small reads all of it after it has grown.
     all(query.bind(id.0).bind(ids).persistent(false).fetch_all(&store.pool).await?)

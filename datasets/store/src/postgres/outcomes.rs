@@ -76,7 +76,12 @@ async fn read_back(
     new: &BTreeSet<String>,
 ) -> Result<BTreeMap<EventId, (Outcome, bool)>, StoreError> {
     let ids: Vec<&str> = outcomes.iter().map(|outcome| outcome.event_id.as_str()).collect();
-    let query = sqlx::query_as::<_, OutcomeRow>("SELECT * FROM outcomes WHERE event_id = ANY ($1)").bind(ids);
+    let query = sqlx::query_as::<_, OutcomeRow>(
+        "SELECT event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, began_at, gpus_milli, task,
+             node
+             FROM outcomes WHERE event_id = ANY ($1)",
+    )
+    .bind(ids);
     let mut stored = BTreeMap::new();
     for row in query.fetch_all(connection).await? {
         let is_new = new.contains(&row.event_id);

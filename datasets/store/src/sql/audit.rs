@@ -17,7 +17,8 @@ impl AuditStore for SqlStore {
 
     async fn audit(&self, from: UnixSeconds, to: UnixSeconds, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
         let query = sqlx::query_as::<_, AuditRow>(
-            "SELECT * FROM audit WHERE at >= $1 AND at < $2 ORDER BY at DESC, id DESC LIMIT $3",
+            "SELECT id, at, actor, token_id, action, target, status, detail_json
+             FROM audit WHERE at >= $1 AND at < $2 ORDER BY at DESC, id DESC LIMIT $3",
         );
         all(query.bind(Stamp(from)).bind(Stamp(to)).bind(i64::from(limit)).fetch_all(self.readers()).await?)
     }

@@ -11,18 +11,22 @@ use vocab::PoolId;
 #[async_trait]
 impl EtaStore for SqlStore {
     async fn eta(&self, pool: &PoolId) -> Result<Option<EtaRecord>, StoreError> {
-        sqlx::query_as::<_, EtaRow>("SELECT * FROM etas WHERE cluster = $1 AND gpu_model = $2")
-            .bind(pool.cluster.as_str())
-            .bind(pool.gpu_model.as_str())
-            .fetch_optional(self.readers())
-            .await?
-            .map(TryInto::try_into)
-            .transpose()
+        sqlx::query_as::<_, EtaRow>(
+            "SELECT cluster, gpu_model, eta_micro, moved_at
+             FROM etas WHERE cluster = $1 AND gpu_model = $2",
+        )
+        .bind(pool.cluster.as_str())
+        .bind(pool.gpu_model.as_str())
+        .fetch_optional(self.readers())
+        .await?
+        .map(TryInto::try_into)
+        .transpose()
     }
 
     async fn eta_moves(&self, pool: &PoolId, limit: u32) -> Result<Vec<EtaMove>, StoreError> {
         let query = sqlx::query_as::<_, MoveRow>(
-            "SELECT * FROM eta_moves WHERE cluster = $1 AND gpu_model = $2 ORDER BY id DESC LIMIT $3",
+            "SELECT cluster, gpu_model, moved_at, from_micro, to_micro, reason, kept, broken
+             FROM eta_moves WHERE cluster = $1 AND gpu_model = $2 ORDER BY id DESC LIMIT $3",
         );
         let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(i64::from(limit));
         all(query.fetch_all(self.readers()).await?)

@@ -23,7 +23,10 @@ const SNAPSHOT: &str = "SELECT seq, snapshot_json, CASE WHEN sha256_seq = seq TH
 #[async_trait]
 impl JournalStore for SqlStore {
     async fn placed_pools(&self) -> Result<Vec<PlacedPool>, StoreError> {
-        let query = sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools ORDER BY cluster, gpu_model");
+        let query = sqlx::query_as::<_, PlacedRow>(
+            "SELECT id, cluster, gpu_model, seq, announced_seq
+             FROM placed_pools ORDER BY cluster, gpu_model",
+        );
         all(query.fetch_all(self.readers()).await?)
     }
 
@@ -42,13 +45,15 @@ impl JournalStore for SqlStore {
         transaction.commit().await?;
         // One snapshot for all statements: number, state and entries must fit together.
         let mut snapshot = self.begin_reading().await?;
-        let placed: PlacedPool =
-            sqlx::query_as::<_, PlacedRow>("SELECT * FROM placed_pools WHERE cluster = $1 AND gpu_model = $2")
-                .bind(cluster)
-                .bind(gpu_model)
-                .fetch_one(&mut *snapshot)
-                .await?
-                .try_into()?;
+        let placed: PlacedPool = sqlx::query_as::<_, PlacedRow>(
+            "SELECT id, cluster, gpu_model, seq, announced_seq
+             FROM placed_pools WHERE cluster = $1 AND gpu_model = $2",
+        )
+        .bind(cluster)
+        .bind(gpu_model)
+        .fetch_one(&mut *snapshot)
+        .await?
+        .try_into()?;
         let stored: Option<PoolSnapshot> = sqlx::query_as::<_, SnapshotRow>(SNAPSHOT)
             .bind(placed.id.0)
             .fetch_optional(&mut *snapshot)

@@ -9,7 +9,10 @@ use vocab::ClusterName;
 #[async_trait]
 impl LeaseStore for SqlStore {
     async fn leases(&self) -> Result<Vec<LeaseRecord>, StoreError> {
-        let query = sqlx::query_as::<_, LeaseRow>("SELECT * FROM leases ORDER BY cluster");
+        let query = sqlx::query_as::<_, LeaseRow>(
+            "SELECT cluster, holder, address, epoch, beat, released
+             FROM leases ORDER BY cluster",
+        );
         all(query.fetch_all(self.lease_readers()).await?)
     }
 

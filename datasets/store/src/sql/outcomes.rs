@@ -48,7 +48,9 @@ impl OutcomeStore for SqlStore {
 
     async fn newest_outcome(&self, pool: &PoolId) -> Result<Option<Outcome>, StoreError> {
         sqlx::query_as::<_, OutcomeRow>(
-            "SELECT * FROM outcomes WHERE cluster = $1 AND gpu_model = $2 ORDER BY ended_at DESC, id DESC LIMIT 1",
+            "SELECT event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, began_at, gpus_milli, task,
+             node
+             FROM outcomes WHERE cluster = $1 AND gpu_model = $2 ORDER BY ended_at DESC, id DESC LIMIT 1",
         )
         .bind(pool.cluster.as_str())
         .bind(pool.gpu_model.as_str())
@@ -99,7 +101,9 @@ impl OutcomeStore for SqlStore {
         limit: u32,
     ) -> Result<Vec<Outcome>, StoreError> {
         let query = sqlx::query_as::<_, OutcomeRow>(
-            "SELECT * FROM outcomes WHERE cluster = $1 AND gpu_model = $2 AND kind = $3 AND ended_at >= $4
+            "SELECT event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, began_at, gpus_milli, task,
+             node
+             FROM outcomes WHERE cluster = $1 AND gpu_model = $2 AND kind = $3 AND ended_at >= $4
              ORDER BY ended_at DESC, id DESC LIMIT $5",
         );
         let query = query.bind(pool.cluster.as_str()).bind(pool.gpu_model.as_str()).bind(kind.as_str());

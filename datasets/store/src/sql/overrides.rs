@@ -24,7 +24,9 @@ impl OverrideStore for SqlStore {
         let what = &asked.what;
         let row = sqlx::query_as::<_, OverrideRow>(
             "INSERT INTO overrides (cluster, gpu_model, kind, gpus_milli, from_at, to_at, reason, created_by, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING *",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             RETURNING id, cluster, gpu_model, kind, gpus_milli, from_at, to_at, reason, created_by, created_at,
+             withdrawn_by, withdrawn_at",
         )
         .bind(what.pool.cluster.as_str())
         .bind(what.pool.gpu_model.as_str())
@@ -45,7 +47,11 @@ impl OverrideStore for SqlStore {
     }
 
     async fn override_record(&self, id: OverrideId) -> Result<OverrideRecord, StoreError> {
-        let query = sqlx::query_as::<_, OverrideRow>("SELECT * FROM overrides WHERE id = $1");
+        let query = sqlx::query_as::<_, OverrideRow>(
+            "SELECT id, cluster, gpu_model, kind, gpus_milli, from_at, to_at, reason, created_by, created_at,
+             withdrawn_by, withdrawn_at
+             FROM overrides WHERE id = $1",
+        );
         let row = query.bind(signed("number of an override", id.0)?).fetch_optional(self.readers()).await?;
         row.ok_or_else(|| not_found(id))?.try_into()
     }
@@ -54,7 +60,9 @@ impl OverrideStore for SqlStore {
         let mut transaction = self.begin().await?;
         let row = sqlx::query_as::<_, OverrideRow>(
             "UPDATE overrides SET withdrawn_at = coalesce(withdrawn_at, $2), withdrawn_by = coalesce(withdrawn_by, $3)
-             WHERE id = $1 RETURNING *",
+             WHERE id = $1
+             RETURNING id, cluster, gpu_model, kind, gpus_milli, from_at, to_at, reason, created_by, created_at,
+             withdrawn_by, withdrawn_at",
         )
         .bind(signed("number of an override", id.0)?)
         .bind(Stamp(at))
@@ -73,7 +81,9 @@ impl OverrideStore for SqlStore {
         withdrawn: bool,
     ) -> Result<Vec<OverrideRecord>, StoreError> {
         let query = sqlx::query_as::<_, OverrideRow>(
-            "SELECT * FROM overrides
+            "SELECT id, cluster, gpu_model, kind, gpus_milli, from_at, to_at, reason, created_by, created_at,
+             withdrawn_by, withdrawn_at
+             FROM overrides
              WHERE to_at > $1 AND ($2 OR withdrawn_at IS NULL) AND (CAST($3 AS text) IS NULL OR (cluster = $3 AND gpu_model = $4))
              ORDER BY id",
         );
@@ -86,7 +96,9 @@ impl OverrideStore for SqlStore {
 async fn equal(connection: &mut SqlConnection, asked: &NewOverride) -> Result<Option<OverrideRecord>, StoreError> {
     let what = &asked.what;
     sqlx::query_as::<_, OverrideRow>(
-        "SELECT * FROM overrides
+        "SELECT id, cluster, gpu_model, kind, gpus_milli, from_at, to_at, reason, created_by, created_at,
+             withdrawn_by, withdrawn_at
+             FROM overrides
          WHERE cluster = $1 AND gpu_model = $2 AND kind = $3 AND gpus_milli = $4 AND from_at = $5 AND to_at = $6
              AND reason = $7 AND created_by = $8 AND withdrawn_at IS NULL
          ORDER BY id LIMIT 1",

@@ -44,7 +44,9 @@ impl QuotaStore for SqlStore {
         limit: u32,
     ) -> Result<Vec<StoredQuota>, StoreError> {
         let query = sqlx::query_as::<_, QuotaRow>(
-            "SELECT * FROM quotas
+            "SELECT cluster, gpu_model, hours, computed_at, quota_milli, run_id, settings_version, answer_json,
+             explanation_json
+             FROM quotas
              WHERE cluster = $1 AND gpu_model = $2 AND hours = $3 AND computed_at >= $4 AND computed_at < $5
              ORDER BY computed_at DESC, id DESC LIMIT $6",
         )

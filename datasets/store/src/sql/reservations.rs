@@ -27,7 +27,9 @@ impl ReservationStore for SqlStore {
         let row = sqlx::query_as::<_, ReservationRow>(
             "INSERT INTO reservations
                  (cluster, gpu_model, organization, gpus_milli, from_at, to_at, days, until_at, ends_at, created_by, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING *",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+             RETURNING id, cluster, gpu_model, organization, gpus_milli, from_at, to_at, days, until_at, created_by,
+             created_at, withdrawn_by, withdrawn_at",
         )
         .bind(what.pool.cluster.as_str())
         .bind(what.pool.gpu_model.as_str())
@@ -50,7 +52,11 @@ impl ReservationStore for SqlStore {
     }
 
     async fn reservation_record(&self, id: ReservationId) -> Result<ReservationRecord, StoreError> {
-        let query = sqlx::query_as::<_, ReservationRow>("SELECT * FROM reservations WHERE id = $1");
+        let query = sqlx::query_as::<_, ReservationRow>(
+            "SELECT id, cluster, gpu_model, organization, gpus_milli, from_at, to_at, days, until_at, created_by,
+             created_at, withdrawn_by, withdrawn_at
+             FROM reservations WHERE id = $1",
+        );
         let row = query.bind(signed("number of a reservation", id.0)?).fetch_optional(self.readers()).await?;
         row.ok_or_else(|| not_found(id))?.try_into()
     }
@@ -65,7 +71,9 @@ impl ReservationStore for SqlStore {
         let row = sqlx::query_as::<_, ReservationRow>(
             "UPDATE reservations
              SET withdrawn_at = coalesce(withdrawn_at, $2), withdrawn_by = coalesce(withdrawn_by, $3)
-             WHERE id = $1 RETURNING *",
+             WHERE id = $1
+             RETURNING id, cluster, gpu_model, organization, gpus_milli, from_at, to_at, days, until_at, created_by,
+             created_at, withdrawn_by, withdrawn_at",
         )
         .bind(signed("number of a reservation", id.0)?)
         .bind(Stamp(at))
@@ -84,7 +92,9 @@ impl ReservationStore for SqlStore {
         withdrawn: bool,
     ) -> Result<Vec<ReservationRecord>, StoreError> {
         let query = sqlx::query_as::<_, ReservationRow>(
-            "SELECT * FROM reservations
+            "SELECT id, cluster, gpu_model, organization, gpus_milli, from_at, to_at, days, until_at, created_by,
+             created_at, withdrawn_by, withdrawn_at
+             FROM reservations
              WHERE (ends_at IS NULL OR ends_at > $1) AND ($2 OR withdrawn_at IS NULL)
                  AND (CAST($3 AS text) IS NULL OR (cluster = $3 AND gpu_model = $4))
              ORDER BY id",
@@ -101,7 +111,9 @@ async fn equal(
 ) -> Result<Option<ReservationRecord>, StoreError> {
     let what = &asked.what;
     let rows = sqlx::query_as::<_, ReservationRow>(
-        "SELECT * FROM reservations
+        "SELECT id, cluster, gpu_model, organization, gpus_milli, from_at, to_at, days, until_at, created_by,
+             created_at, withdrawn_by, withdrawn_at
+             FROM reservations
          WHERE cluster = $1 AND gpu_model = $2 AND organization = $3 AND from_at = $4 AND created_by = $5
              AND withdrawn_at IS NULL
          ORDER BY id",

@@ -104,7 +104,10 @@ impl RunStore for SqlStore {
     }
 
     async fn promotions(&self, cluster: &ClusterName) -> Result<Vec<Promotion>, StoreError> {
-        let query = sqlx::query_as::<_, PromotionRow>("SELECT * FROM promotions WHERE cluster = $1 ORDER BY id DESC");
+        let query = sqlx::query_as::<_, PromotionRow>(
+            "SELECT id, run_id, promoted_at, promoted_by, rolled_back, previous
+             FROM promotions WHERE cluster = $1 ORDER BY id DESC",
+        );
         let rows = query.bind(cluster.as_str()).fetch_all(self.readers()).await?;
         Ok(rows.into_iter().map(Promotion::from).collect())
     }
@@ -148,7 +151,10 @@ async fn record(connection: &mut SqlConnection, id: RunId) -> Result<RunRecord, 
 }
 
 async fn current(connection: &mut SqlConnection, cluster: &ClusterName) -> Result<Option<PromotionRow>, StoreError> {
-    let query = sqlx::query_as("SELECT * FROM promotions WHERE cluster = $1 ORDER BY id DESC LIMIT 1");
+    let query = sqlx::query_as(
+        "SELECT id, run_id, promoted_at, promoted_by, rolled_back, previous
+             FROM promotions WHERE cluster = $1 ORDER BY id DESC LIMIT 1",
+    );
     Ok(query.bind(cluster.as_str()).fetch_optional(connection).await?)
 }
 

@@ -33,9 +33,12 @@ impl TokenStore for SqlStore {
     }
 
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
-        all(sqlx::query_as::<_, TokenRow>("SELECT * FROM tokens ORDER BY created_at, id")
-            .fetch_all(self.readers())
-            .await?)
+        all(sqlx::query_as::<_, TokenRow>(
+            "SELECT id, name, role, organization, pools, secret_sha256, created_at, expires_at, revoked_at
+             FROM tokens ORDER BY created_at, id",
+        )
+        .fetch_all(self.readers())
+        .await?)
     }
 
     async fn revoke_token(&self, id: &str, at: UnixSeconds) -> Result<bool, StoreError> {

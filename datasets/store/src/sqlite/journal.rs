@@ -14,7 +14,11 @@ pub(crate) async fn task_records(
     let mut found: Vec<TaskRow> = Vec::with_capacity(tasks.len());
     let mut snapshot = store.begin_reading().await?;
     for task in tasks {
-        let query = sqlx::query_as::<_, TaskRow>("SELECT * FROM tasks WHERE pool_id = $1 AND id = $2");
+        let query = sqlx::query_as::<_, TaskRow>(
+            "SELECT id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib, guarantee_hours,
+             submitted, status, updated, detail_json, affinity, elastic_json
+             FROM tasks WHERE pool_id = $1 AND id = $2",
+        );
         found.extend(query.bind(id.0).bind(task.as_str()).fetch_optional(&mut *snapshot).await?);
     }
     found.sort_unstable_by(|one, other| one.id.cmp(&other.id));

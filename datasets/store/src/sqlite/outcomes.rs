@@ -70,6 +70,10 @@ async fn insert_one(
 }
 
 async fn read_back(connection: &mut SqliteConnection, event_id: &EventId) -> Result<Outcome, StoreError> {
-    let query = sqlx::query_as::<_, OutcomeRow>("SELECT * FROM outcomes WHERE event_id = $1");
+    let query = sqlx::query_as::<_, OutcomeRow>(
+        "SELECT event_id, cluster, gpu_model, guarantee_hours, kind, ended_at, began_at, gpus_milli, task,
+             node
+             FROM outcomes WHERE event_id = $1",
+    );
     query.bind(event_id.as_str()).fetch_one(connection).await?.try_into()
 }
