@@ -204,9 +204,12 @@ async fn a_run_that_would_leave_pools_without_a_quota_is_not_promoted_over_anoth
     let train = |more: &[&str]| run(&database, "train", &[&["--model", "last-value"], more].concat());
     assert_eq!(train(&["--horizon", "4h"]).code, 0);
     for refused in [train(&["--horizon", "2h", "--promote"]), run(&database, "train", &["runs", "promote", "run-2"])] {
-        let expected = "run-2 is kept but not promoted: pools offer guarantees of up to 4h";
+        let expected = "run-2 is kept but not promoted: ";
         assert!(refused.code == 7 && refused.stderr.contains(expected), "{refused:?}");
+        assert!(refused.stderr.contains("guarantees of up to 4h are offered"), "{refused:?}");
     }
+    let serves_already = run(&database, "train", &["runs", "promote", "run-1"]);
+    assert_eq!(serves_already.code, 0, "{serves_already:?}");
 }
 
 /// A fresh SQLite file with synthetic usage in `folder`.

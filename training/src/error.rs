@@ -145,6 +145,8 @@ pub enum TrainingError {
     OtherJobs { why: String },
     #[error("{} of the clusters were not trained, or their runs not promoted: {}", faults.len(), faults.join("; "))]
     Several { faults: Vec<String> },
+    #[error("{} runs missed the gate: {}", faults.len(), faults.join("; "))]
+    Gates { faults: Vec<String> },
     #[error("{}: {source}", file.display())]
     Write { file: PathBuf, source: std::io::Error },
 }
@@ -186,6 +188,19 @@ fn of_store(fault: &StoreError) -> Exit {
     }
 }
 
+impl TrainingError {
+    /// Faults of several clusters as one.
+    #[must_use]
+    pub fn of_several(faults: &[Self]) -> Self {
+        let texts = faults.iter().map(ToString::to_string).collect();
+        if faults.iter().all(|fault| matches!(fault, E::Gate { .. })) {
+            E::Gates { faults: texts }
+        } else {
+            E::Several { faults: texts }
+        }
+    }
+}
+
 impl From<TrainingError> for Failure {
     fn from(fault: TrainingError) -> Self {
         Self::new(exit_of(&fault), fault)
@@ -194,7 +209,7 @@ impl From<TrainingError> for Failure {
 
 fn exit_of(fault: &TrainingError) -> Exit {
     match fault {
-        E::Gate { .. } => Exit::Gate,
+        E::Gate { .. } | E::Gates { .. } => Exit::Gate,
         E::NoCluster { .. }
         | E::WhichCluster { .. }
         | E::NoRun { .. }
@@ -250,5 +265,19 @@ fn exit_of(fault: &TrainingError) -> Exit {
         | E::History { .. }
         | E::Spool { .. }
         | E::Write { .. } => Exit::Failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_runs_that_miss_the_gate_end_with_its_exit_code_and_other_faults_among_them_with_theirs() {
+        let gate = |run| E::Gate { run: store::RunId::new(run), why: "its MAE".to_owned() };
+        let all = E::of_several(&[gate(1), gate(2)]);
+        assert_eq!(exit_of(&all), Exit::Gate);
+        assert!(all.to_string().starts_with("2 runs missed the gate: run-1 is kept"), "{all}");
+        assert_eq!(exit_of(&E::of_several(&[gate(1), E::NothingScored])), Exit::DataInvalid);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::TrainingError;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use store::Store;
 use vocab::{ClusterName, HorizonHours, PoolId};
 
@@ -11,23 +11,33 @@ const USUAL_HOURS: u8 = 4;
 /// A promise that begins within an hour ends within another one, and usage may be an hour late.
 const MORE_HOURS: u8 = 2;
 
-/// The longest guarantee that pools of a cluster offer: `pools`, those of which it knows the capacity, and those with nodes.
+/// The longest guarantee of each pool of a cluster.
+pub type Longest = BTreeMap<PoolId, HorizonHours>;
+
+/// The longest guarantee that each pool of a cluster offers: `pools`, those of which it knows the capacity, and those with nodes.
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn longest(
+pub async fn by_pool(
     store: &dyn Store,
     cluster: &ClusterName,
     mut pools: BTreeSet<PoolId>,
-) -> Result<HorizonHours, TrainingError> {
+) -> Result<Longest, TrainingError> {
     pools.extend(store.capacities(cluster).await?.into_iter().map(|row| row.pool));
     pools.extend(store.nodes(cluster).await?.into_iter().map(|node| node.pool));
-    let mut longest = 1;
+    let mut longest = Longest::new();
     for pool in pools {
         let settings = store.settings(&pool).await?;
-        longest = longest.max(settings.map_or(USUAL_HOURS, |settings| offered(&settings.settings_json)));
+        let most = settings.map_or(USUAL_HOURS, |settings| offered(&settings.settings_json));
+        longest.insert(pool, hours(most));
     }
-    Ok(hours(longest))
+    Ok(longest)
+}
+
+/// The longest one of all.
+#[must_use]
+pub fn of_all(pools: &Longest) -> HorizonHours {
+    pools.values().copied().max().unwrap_or(HorizonHours::ONE)
 }
 
 /// How far forecasts have to reach for promises of so many hours.
@@ -36,24 +46,38 @@ pub fn horizon_for(longest: HorizonHours) -> HorizonHours {
     hours(longest.get().saturating_add(MORE_HOURS))
 }
 
-/// Why a run of this horizon may not serve: a pool has no quota where its longest guarantee ends after the forecasts.
+/// Pools that are named.
+const NAMED: usize = 3;
+
+/// Why a run of this horizon may not serve: a pool has no quota where its longest guarantee ends after the forecasts. Where another run
+/// serves, with a horizon of its own, pools that have none with it lose none.
 #[must_use]
-pub fn unserved(horizon: HorizonHours, longest: HorizonHours) -> Option<String> {
-    (horizon < longest).then(|| {
-        let needed = horizon_for(longest);
-        format!(
-            "pools offer guarantees of up to {longest}, and forecasts of {horizon} would leave them without a quota; \
-             train --horizon {needed}, or set fewer offered_hours for these pools first"
-        )
-    })
+pub fn unserved(horizon: HorizonHours, serving: Option<HorizonHours>, pools: &Longest) -> Option<String> {
+    let loses = |(_, longest): &(&PoolId, &HorizonHours)| {
+        horizon < **longest && serving.is_none_or(|serving| **longest <= serving)
+    };
+    let losing: Vec<_> = pools.iter().filter(loses).collect();
+    let longest = losing.iter().map(|(_, longest)| **longest).max()?;
+    let names: Vec<_> = losing.iter().take(NAMED).map(|(pool, _)| pool.to_string()).collect();
+    let more = match losing.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let needed = horizon_for(longest);
+    Some(format!(
+        "{}{more}: guarantees of up to {longest} are offered, and forecasts of {horizon} would leave none of them a quota; \
+         train --horizon {needed}, or set fewer offered_hours first",
+        names.join(", ")
+    ))
 }
 
 /// Why a horizon is too short for what pools offer.
 #[must_use]
-pub fn too_short(horizon: HorizonHours, longest: HorizonHours) -> Option<String> {
-    if let Some(why) = unserved(horizon, longest) {
+pub fn too_short(horizon: HorizonHours, pools: &Longest) -> Option<String> {
+    if let Some(why) = unserved(horizon, None, pools) {
         return Some(why);
     }
+    let longest = of_all(pools);
     let needed = horizon_for(longest);
     (horizon < needed).then(|| {
         format!(
@@ -85,13 +109,24 @@ mod tests {
         assert_eq!(offered(r#"{"offered_hours": [1, 8, 24]}"#), 24);
         assert_eq!((offered("{}"), offered("not JSON")), (USUAL_HOURS, USUAL_HOURS));
         assert_eq!((horizon_for(hours(4)), horizon_for(hours(168))), (hours(6), hours(168)));
-        assert_eq!(too_short(hours(6), hours(4)), None);
-        let text = too_short(hours(4), hours(4)).unwrap();
+        let of = |longest: &[u8]| -> Longest {
+            let name = |number| PoolId::parse(&format!("earth:m{number}")).unwrap();
+            longest.iter().enumerate().map(|(number, most)| (name(number), hours(*most))).collect()
+        };
+        assert_eq!(too_short(hours(6), &of(&[4])), None);
+        let text = too_short(hours(4), &of(&[4, 1])).unwrap();
         assert!(text.ends_with("train --horizon 6h"), "{text}");
-        assert_eq!(too_short(hours(168), hours(168)), None, "there is none beyond a week");
-        assert_eq!(unserved(hours(4), hours(4)), None);
-        let text = unserved(hours(3), hours(4)).unwrap();
-        assert!(text.contains("without a quota; train --horizon 6h"), "{text}");
-        assert_eq!(too_short(hours(3), hours(4)), Some(text));
+        assert_eq!(too_short(hours(168), &of(&[168])), None, "there is none beyond a week");
+        assert_eq!(unserved(hours(4), None, &of(&[4])), None);
+        let text = unserved(hours(3), None, &of(&[4, 2, 4, 4, 4])).unwrap();
+        assert!(
+            text.starts_with("earth:m0, earth:m2, earth:m3 and 1 more: ") && text.contains("--horizon 6h"),
+            "{text}"
+        );
+        assert_eq!(too_short(hours(3), &of(&[4, 2, 4, 4, 4])), Some(text));
+        // A pool that has no quota with the run that serves loses none.
+        let pools = of(&[1, 4]);
+        let refused = |serving| unserved(hours(3), Some(hours(serving)), &pools).is_some();
+        assert_eq!((refused(3), refused(4), refused(6)), (false, true, true));
     }
 }

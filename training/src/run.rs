@@ -132,7 +132,7 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
     match faults.len() {
         0 => Ok(()),
         1 => Err(faults.remove(0)),
-        _ => Err(TrainingError::Several { faults: faults.iter().map(ToString::to_string).collect() }),
+        _ => Err(TrainingError::of_several(&faults)),
     }
 }
 
@@ -152,9 +152,9 @@ pub async fn train_cluster(
     let lenders = lent((usage, store), cluster, what, seed).await?;
     let promoted = store.promoted(&cluster.name).await?;
     // 2. Learn.
-    let longest = offered::longest(store, &cluster.name, demand.pools()).await?;
-    let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(longest));
-    let horizon_warning = offered::too_short(horizon, longest);
+    let offers = offered::by_pool(store, &cluster.name, demand.pools()).await?;
+    let horizon = what.horizon.unwrap_or_else(|| offered::horizon_for(offered::of_all(&offers)));
+    let horizon_warning = offered::too_short(horizon, &offers);
     let settings = parameters::chosen(what.settings.as_deref(), &[what.model])?;
     let (spec, split) = plan(&demand, cluster, what, horizon, seed)?;
     let lessons = demand.lessons(cluster, split, &spec)?;
@@ -184,7 +184,8 @@ pub async fn train_cluster(
             _ => None,
         };
         // A cluster's first run takes no quota away: its note says what it leaves out.
-        let unserved = promoted.as_ref().and_then(|_| offered::unserved(horizon, longest));
+        let serving = promoted.as_ref().map(|run| run.facts.horizon);
+        let unserved = serving.and_then(|serving| offered::unserved(horizon, Some(serving), &offers));
         unserved.or_else(|| gate.unmeasured(&new.scores)).or_else(|| refusal(gate, &new, rival.as_ref()))
     } else {
         None

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{RunId, RunRecord, Store};
-use vocab::ClusterName;
+use vocab::{ClusterName, HorizonHours};
 
 /// A run as it is printed.
 #[derive(Debug, Serialize)]
@@ -94,7 +94,10 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
         RunsCommand::Promote { run } => {
             let asked = store.run(*run).await?;
             let serves_now = store.promoted(&asked.facts.cluster).await?;
-            if let (Some(_), Some(why)) = (serves_now, unserved(store, &asked).await?) {
+            let serving = serves_now.as_ref().map(|run| run.facts.horizon);
+            // A cluster's first run takes no quota away, and neither does the one that serves.
+            let may = serves_now.as_ref().is_none_or(|run| run.id == asked.id);
+            if let Some(why) = if may { None } else { unserved(store, &asked, serving).await? } {
                 return Err(TrainingError::Gate { run: *run, why });
             }
             serves(&store.promote(*run, now(), "train runs promote").await?, json);
@@ -103,7 +106,7 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
             let back = store.rollback(cluster, now(), "train runs rollback").await?;
             serves(&back, json);
             // It is an emergency: a run that leaves quotas to some pools may be better than the one that served.
-            if let Some(why) = unserved(store, &back).await? {
+            if let Some(why) = unserved(store, &back, None).await? {
                 print_notice(format_args!("warning: {why}"));
             }
         }
@@ -112,10 +115,14 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
     Ok(())
 }
 
-/// Why a run may not serve its cluster.
-async fn unserved(store: &dyn Store, run: &RunRecord) -> Result<Option<String>, TrainingError> {
-    let longest = offered::longest(store, &run.facts.cluster, BTreeSet::new()).await?;
-    Ok(offered::unserved(run.facts.horizon, longest))
+/// Why a run may not serve its cluster, maybe in place of one with a horizon that serves.
+async fn unserved(
+    store: &dyn Store,
+    run: &RunRecord,
+    serving: Option<HorizonHours>,
+) -> Result<Option<String>, TrainingError> {
+    let offers = offered::by_pool(store, &run.facts.cluster, BTreeSet::new()).await?;
+    Ok(offered::unserved(run.facts.horizon, serving, &offers))
 }
 
 /// A note where a run is asked for with another cluster than that of its training. `what` says what comes of it.
