@@ -138,13 +138,26 @@ impl<const K: usize> Mixture<K> {
         exponents
     }
 
-    /// The state as numbers, [`stored_numbers`] of them.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.weights.into_iter().chain([self.lost, self.outcomes])
+    /// The state as numbers, [`stored_numbers`] of them, of the first so many experts; the others have no weight.
+    pub(crate) fn first_numbers(&self, experts: usize) -> impl Iterator<Item = f64> {
+        self.weights.into_iter().take(experts).chain([self.lost, self.outcomes])
     }
 
-    /// From [`numbers`](Self::numbers); `None` where they are no state.
-    pub(crate) fn from_numbers(numbers: &[f64]) -> Option<Self> {
+    /// From [`first_numbers`](Self::first_numbers) of some experts; `None` where they are none. Those that follow, which the program that wrote
+    /// them did not know, begin with their part of the prior.
+    pub(crate) fn from_first_numbers(numbers: &[f64], prior: &[f64; K]) -> Option<Self> {
+        let (weights, sums) = numbers.split_last_chunk::<2>()?;
+        let further = prior.get(weights.len()..)?;
+        if weights.iter().any(|weight| *weight <= 0.0) {
+            return None;
+        }
+        let left = 1.0 - further.iter().sum::<f64>();
+        let all: Vec<f64> = weights.iter().map(|weight| weight * left).chain(further.iter().copied()).collect();
+        Self::from_numbers(&[&all[..], sums].concat())
+    }
+
+    /// From a weight of each expert and both sums; `None` where they are no state.
+    fn from_numbers(numbers: &[f64]) -> Option<Self> {
         let (weights, rest) = numbers.split_first_chunk::<K>()?;
         let [lost, outcomes] = *rest.first_chunk::<2>()?;
         let are_shares = weights.iter().all(|one| *one >= 0.0) && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-6;
@@ -219,7 +232,7 @@ mod tests {
         for hour in 0..50 {
             step(&mut mixture, [1.0, 2.0, f64::from(hour % 7), 9.0], f64::from(hour % 5), 1.0);
         }
-        let numbers: Vec<f64> = mixture.numbers().collect();
+        let numbers: Vec<f64> = mixture.first_numbers(4).collect();
         assert_eq!(numbers.len(), stored_numbers(4));
         assert_eq!(Mixture::from_numbers(&numbers), Some(mixture));
         for (place, value) in [(0, -0.1), (1, f64::NAN), (4, -1.0), (5, f64::INFINITY)] {
@@ -228,6 +241,24 @@ mod tests {
             assert_eq!(Mixture::<4>::from_numbers(&bad), None, "{place}");
         }
         assert_eq!(Mixture::<4>::from_numbers(&numbers[1..]), None);
+    }
+
+    #[test]
+    fn experts_that_stored_weights_did_not_know_begin_with_their_part_of_the_prior() {
+        let before = [0.5, 0.3, 0.2, 7.0, 3.0];
+        let read = Mixture::from_first_numbers(&before, &PRIOR).unwrap();
+        let weights = [0.45, 0.27, 0.18, 0.1];
+        assert!(read.weights().iter().zip(weights).all(|(one, wanted)| (one - wanted).abs() < 1e-12), "{read:?}");
+        // One that is never heard takes nothing.
+        assert_eq!(
+            Mixture::from_first_numbers(&before, &[0.5, 0.3, 0.2, 0.0]).unwrap().weights(),
+            &[0.5, 0.3, 0.2, 0.0]
+        );
+        let whole = [0.4, 0.3, 0.2, 0.1, 7.0, 3.0];
+        assert_eq!(Mixture::from_first_numbers(&whole, &PRIOR).unwrap().weights(), &whole[..4]);
+        for bad in [&before[1..], &[1.0], &[0.5, 0.5, 0.0, 7.0, 3.0], &[0.2; 8]] {
+            assert_eq!(Mixture::from_first_numbers(bad, &PRIOR), None, "{bad:?}");
+        }
     }
 
     proptest! {

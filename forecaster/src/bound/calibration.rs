@@ -89,7 +89,7 @@ impl PoolCalibration {
             score_pool(pairs, rate).map(|scores| AggregationScore { aggregation, scores })
         });
         self.scores = scored.collect();
-        self.chosen = choose(&self.scores, rate);
+        self.chosen = choose(&self.scores);
     }
 
     /// The correlation of two organizations.

@@ -1,7 +1,7 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 7 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 8 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
 //! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 │ 2 × (days + 1) rises above earlier days and a week f32 }
 //! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
@@ -12,10 +12,11 @@
 //!
 //! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
 //! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand, format 5 knew of no falls, format 6 of no
-//! earlier days, which have a say over more than four hours. Where they have none format 6 is written, and format 5 where no fall was seen.
+//! earlier days, format 7 of no expert on the peak as the forecasts have it; both have a say over more than four hours. Where they have none
+//! format 6 is written, and format 5 where no fall was seen.
 
 use super::Calibrator;
-use super::experts::{EXPERTS, LEARNED_RATES};
+use super::experts::{EXPERTS_BEFORE, LEARNED_RATES, prior, stating};
 use super::fallen::{Fallen, STORED_NUMBERS as STORED_FALLS};
 use super::linear::{Linear, STORED_NUMBERS};
 use super::long::{MEMORY_HOURS, Memory};
@@ -30,7 +31,8 @@ use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId
 
 const MAGIC: &[u8; 5] = b"HRCAL";
 /// Numbers of the formats: the one that is written, and those that are read, too.
-const FORMAT: u8 = 7;
+const FORMAT: u8 = 8;
+const FORMAT_WITH_DAYS: u8 = 7;
 const FORMAT_WITH_FALLS: u8 = 6;
 const FORMAT_WITH_MEMORY: u8 = 5;
 const FORMAT_OF_EXPERTS: u8 = 4;
@@ -92,8 +94,10 @@ impl Calibrator {
                 bytes.extend(numbers.into_iter().flat_map(f32::to_le_bytes));
             }
             bytes.extend(pool.linear.iter().flat_map(Linear::numbers).flat_map(f64::to_le_bytes));
-            let mixtures = pool.mixtures.iter().flatten().flat_map(Mixture::numbers);
-            bytes.extend(mixtures.flat_map(f64::to_le_bytes));
+            for (number, mixtures) in pool.mixtures.iter().enumerate() {
+                let numbers = mixtures.iter().flat_map(|mixture| mixture.first_numbers(stating(number + 1)));
+                bytes.extend(numbers.flat_map(f64::to_le_bytes));
+            }
             bytes.extend(pool.memory.until().map_or(NEVER, HourStart::unix_s).to_le_bytes());
             bytes.extend((pool.memory.gpus().len() as u32).to_le_bytes());
             bytes.extend(pool.memory.gpus().flat_map(f32::to_le_bytes));
@@ -106,7 +110,8 @@ impl Calibrator {
 
     /// The oldest format that holds what is known.
     fn format(&self) -> u8 {
-        if Reach::over(self.horizon).days > 0 && !self.series.is_empty() {
+        let is_empty = self.series.is_empty() && self.pools.is_empty();
+        if Reach::over(self.horizon).days > 0 && !is_empty {
             FORMAT
         } else if self.fallen.is_untaught() {
             FORMAT_WITH_MEMORY
@@ -162,7 +167,7 @@ impl Calibrator {
 
 /// How many experts on the quantiles of an organization a format knows.
 const fn experts_of(format: u8) -> usize {
-    if format >= FORMAT { quantiles::EXPERTS } else { SHORT_EXPERTS }
+    if format >= FORMAT_WITH_DAYS { quantiles::EXPERTS } else { SHORT_EXPERTS }
 }
 
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
@@ -274,7 +279,7 @@ impl<'a> Reader<'a> {
         let weights = LEVELS.len() * stored_numbers(experts_of(format));
         let weights = (0..weights).map(|_| self.array().map(f64::from_le_bytes)).collect::<Result<Vec<_>, _>>()?;
         let rises = self.floats(rises)?;
-        let seasonal = if format >= FORMAT {
+        let seasonal = if format >= FORMAT_WITH_DAYS {
             let rises = self.floats(Seasonal::numbers_of(reach))?;
             Seasonal::from_numbers(rises).ok_or_else(|| self.damaged("rises above earlier days that are none"))?
         } else {
@@ -305,10 +310,14 @@ impl<'a> Reader<'a> {
                 let numbers = self.numbers::<STORED_NUMBERS>()?;
                 *linear = Linear::from_numbers(&numbers).ok_or_else(|| self.damaged("sums of rises that are none"))?;
             }
-            for mixture in state.mixtures.iter_mut().flatten() {
-                let numbers = self.numbers::<{ stored_numbers(EXPERTS) }>()?;
-                *mixture = Mixture::from_numbers(&numbers)
-                    .ok_or_else(|| self.damaged("weights of experts that are no distribution"))?;
+            for (number, mixtures) in state.mixtures.iter_mut().enumerate() {
+                let experts = if format >= FORMAT { stating(number + 1) } else { EXPERTS_BEFORE };
+                for mixture in mixtures {
+                    let numbers: Result<Vec<f64>, _> =
+                        (0..stored_numbers(experts)).map(|_| self.array().map(f64::from_le_bytes)).collect();
+                    *mixture = Mixture::from_first_numbers(&numbers?, prior(number + 1))
+                        .ok_or_else(|| self.damaged("weights of experts that are no distribution"))?;
+                }
             }
         }
         if format >= FORMAT_WITH_MEMORY {

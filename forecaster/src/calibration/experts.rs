@@ -1,8 +1,8 @@
 //! Experts on the peak of a pool, and the mixture of what they state.
 //!
 //! No bound wins everywhere: on demand that is calm for days and then jumps, the last value and what it missed by say more than
-//! a model's centre (PROMISE §5). Each expert states a bound of the peak over 1, 2, … hours, calibrated on what it missed by over a
-//! week; [`Mixture`] weighs them by the pinball loss of what they stated, a quarter by the pool's own outcomes and the rest by
+//! a model's centre (PROMISE §5). Each expert but the last states a bound of the peak over 1, 2, … hours, calibrated on what it missed by
+//! over a week; [`Mixture`] weighs them by the pinball loss of what they stated, a quarter by the pool's own outcomes and the rest by
 //! those of all pools of the cluster. A statement is judged by what was known when it was made: residuals of later issue times
 //! are left out. Over more than four hours the experts without a model have a [longer memory](super::long), and those with few outcomes
 //! less weight.
@@ -15,6 +15,7 @@ use crate::mixture::{Losses, Mixture};
 use crate::nearness;
 use crate::scores::pinball;
 use std::fmt;
+use vocab::{GuaranteeRate, HorizonHours};
 
 /// Experts on the peak of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +30,24 @@ pub enum Expert {
     LastValueNear,
     /// A rise linear in what the pool did lately ([`Linear`](super::linear::Linear)), and how far the peak was above it.
     Linear,
+    /// The peak as the forecasts have it ([`Guess::peak_gpus`]), without what they missed by, for peaks over more than four hours: a week
+    /// holds few of their outcomes.
+    ForecastPeak,
 }
 
 /// How many experts there are.
-pub const EXPERTS: usize = 5;
+pub const EXPERTS: usize = 6;
 
 impl Expert {
     /// All experts, in the order of their numbers.
     pub const ALL: [Self; EXPERTS] =
-        [Self::Conformal, Self::ConformalNear, Self::LastValue, Self::LastValueNear, Self::Linear];
+        [Self::Conformal, Self::ConformalNear, Self::LastValue, Self::LastValueNear, Self::Linear, Self::ForecastPeak];
+
+    /// Whether it states bounds over so many hours.
+    #[must_use]
+    pub const fn states_over(self, hours: HorizonHours) -> bool {
+        !matches!(self, Self::ForecastPeak) || hours.steps() > SHORT_HOURS
+    }
 
     /// Name in answers.
     #[must_use]
@@ -48,6 +58,7 @@ impl Expert {
             Self::LastValue => "last-value",
             Self::LastValueNear => "last-value-near-hour",
             Self::Linear => "linear",
+            Self::ForecastPeak => "forecast-peak",
         }
     }
 }
@@ -58,8 +69,16 @@ impl fmt::Display for Expert {
     }
 }
 
-/// Weights before any outcome. A uniform start among unequal experts costs more in a week than it gains (PROMISE §5).
-pub const PRIOR: [f64; EXPERTS] = [0.4, 0.15, 0.15, 0.15, 0.15];
+/// Weights before any outcome, for peaks over a number of hours. A uniform start among unequal experts costs more in a week than it
+/// gains (PROMISE §5).
+pub const fn prior(hours: usize) -> &'static [f64; EXPERTS] {
+    if hours > SHORT_HOURS { &PRIOR } else { &SHORT_PRIOR }
+}
+
+/// Over more than four hours a week holds too few outcomes to correct by, and the forecasts as they are have a say.
+const PRIOR: [f64; EXPERTS] = [0.36, 0.135, 0.135, 0.135, 0.135, OF_FORECAST_PEAK];
+const OF_FORECAST_PEAK: f64 = 0.1;
+const SHORT_PRIOR: [f64; EXPERTS] = [0.4, 0.15, 0.15, 0.15, 0.15, 0.0];
 
 /// Guarantee rates at which weights are learned; a rate in between uses those of the nearest one.
 pub const LEARNED_RATES: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.99];
@@ -73,10 +92,18 @@ pub fn nearest_rate(p: f64) -> usize {
 /// Weights of the experts for one number of hours, at each of the [`LEARNED_RATES`].
 pub type RateMixtures = [Mixture<EXPERTS>; LEARNED_RATES.len()];
 
-/// The weights of a pool of which nothing is known.
-pub const fn untaught() -> RateMixtures {
-    [Mixture::new(PRIOR); LEARNED_RATES.len()]
+/// The weights of a pool of which nothing is known, for so many hours.
+pub const fn untaught(hours: usize) -> RateMixtures {
+    [Mixture::new(*prior(hours)); LEARNED_RATES.len()]
 }
+
+/// The experts that state something over so many hours are so many of the first.
+pub const fn stating(hours: usize) -> usize {
+    if hours > SHORT_HOURS { EXPERTS } else { EXPERTS_BEFORE }
+}
+
+/// Experts that older programs knew.
+pub const EXPERTS_BEFORE: usize = EXPERTS - 1;
 
 /// The bound of each expert, in GPUs; `None` where it cannot.
 pub type Statements = [Option<f64>; EXPERTS];
@@ -94,6 +121,9 @@ pub struct Stated {
 
 /// Below so many residuals a pool has no order statistic of its own.
 const LEAST_OWN_RESIDUALS: usize = 8;
+
+/// The share of peaks above the one that the forecasts had at which that expert has no part.
+const MOST_ABOVE: f64 = 0.5;
 
 /// Residuals below which an expert that needs its own states nothing.
 pub const LEAST_RESIDUALS: usize = 24;
@@ -116,6 +146,8 @@ pub struct Evidence<'a> {
     above_linear: Vec<(f32, f64)>,
     /// Hours that the rises cover.
     rise_hours: usize,
+    /// Residuals of forecasts, and those of peaks above the one that the forecasts had.
+    of_forecasts: [usize; 2],
 }
 
 impl<'a> Evidence<'a> {
@@ -134,7 +166,12 @@ impl<'a> Evidence<'a> {
                 all.push((gpus, weight));
             }
         };
+        let mut of_forecasts = [0; 2];
         for (at, residual) in residuals {
+            if number >= SHORT_HOURS && !residual.is_none() {
+                of_forecasts[0] += 1;
+                of_forecasts[1] += usize::from(residual.is_above_forecast_peak(number + 1));
+            }
             let weight = nearness::weight_of_hours(at as i64 - slot as i64);
             push(&mut near, residual.above_gpus(0.5), weight);
             if long.is_none() {
@@ -150,7 +187,7 @@ impl<'a> Evidence<'a> {
         for all in [&mut near, &mut rises, &mut above_linear] {
             all.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
         }
-        Self { ranked, number, all, latest_gpus, linear_rise_gpus, near, rises, above_linear, rise_hours }
+        Self { ranked, number, all, latest_gpus, linear_rise_gpus, near, rises, above_linear, rise_hours, of_forecasts }
     }
 
     /// The part of its weight that each expert has: those of a model know a week at most.
@@ -158,7 +195,15 @@ impl<'a> Evidence<'a> {
         let hours = self.number + 1;
         let of_model = long::trust(hours, self.ranked.sorted[self.number].len());
         let of_rises = long::trust(hours, self.rise_hours);
-        [of_model, of_model, of_rises, of_rises, of_rises]
+        [of_model, of_model, of_rises, of_rises, of_rises, self.trust_in_forecast_peak()]
+    }
+
+    /// It rests on no residuals, and lies lower the surer a model is of itself. Where half of the peaks of the week were above it, it has no
+    /// part: a mean with a bound that is far too low is too low.
+    fn trust_in_forecast_peak(&self) -> f64 {
+        let [all, above] = self.of_forecasts.map(|count| count as f64);
+        let above = if all > 0.0 { above / all } else { 0.0 };
+        ((MOST_ABOVE - above) / (MOST_ABOVE - (1.0 - GuaranteeRate::GFS.as_f64()))).clamp(0.0, 1.0)
     }
 
     /// The bounds of the experts at `p`, in GPUs.
@@ -182,6 +227,7 @@ impl<'a> Evidence<'a> {
             last(false),
             last(true),
             linear(),
+            (hours > SHORT_HOURS).then(|| guess.peak_gpus(hours, p)),
         ]
         // Falls of a pool that needs hardly anything reach below none.
         .map(|stated| stated.filter(|gpus| gpus.is_finite()).map(|gpus| if gpus > 0.0 { gpus } else { 0.0 }))
@@ -240,10 +286,10 @@ pub fn mean(all: &[(usize, Vec<RateLosses>)]) -> Vec<RateLosses> {
 const SHARED: f64 = 0.75;
 
 /// Moves the weights of one pool by its own losses and the mean of those of all pools.
-pub fn learn(mixtures: &mut RateMixtures, own: &RateLosses, mean: &RateLosses) {
+pub fn learn(mixtures: &mut RateMixtures, own: &RateLosses, mean: &RateLosses, hours: usize) {
     for (rate, mixture) in mixtures.iter_mut().enumerate() {
         let both = std::array::from_fn(|k| (1.0 - SHARED) * own[rate][k] + SHARED * mean[rate][k]);
-        mixture.learn(&both, &PRIOR);
+        mixture.learn(&both, prior(hours));
     }
 }
 
@@ -299,8 +345,12 @@ mod tests {
 
     #[test]
     fn the_prior_is_a_distribution_that_begins_with_the_conformal_bound() {
-        assert!((PRIOR.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        assert!(PRIOR.iter().all(|one| *one > 0.0 && *one <= PRIOR[0]));
+        for hours in [1, SHORT_HOURS, SHORT_HOURS + 1, 72] {
+            let prior = prior(hours);
+            assert!((prior.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            let (stating, silent) = prior.split_at(stating(hours));
+            assert!(stating.iter().all(|one| *one > 0.0 && *one <= prior[0]) && silent.iter().all(|one| *one == 0.0));
+        }
         assert_eq!(Expert::ALL[0], Expert::Conformal);
     }
 }

@@ -3,8 +3,7 @@
 //! A forecast teaches once all its hours are over. Per organization the order statistics of its residuals over a week,
 //! half shrunk to those of all organizations, correct the upper quantiles, over long horizons by less; the median follows its own misses in small
 //! steps, the mean its recent error, both follow the level at the end of the last hour where demand fell within it, and quantiles of
-//! demand in whole GPUs are whole. Per pool residuals of its measured
-//! peak make [`Conformal`], from which B_H follows.
+//! demand in whole GPUs are whole. Per pool residuals of its measured peak make [`Conformal`], from which B_H follows.
 //!
 //! ```text
 //! raw ──► apply ──► issued ──► bounds
@@ -206,7 +205,8 @@ impl Calibrator {
         let mean = experts::mean(&taught);
         for (place, losses) in &taught {
             let mixtures = self.pools[*place].mixtures.iter_mut();
-            mixtures.zip(losses).zip(&mean).for_each(|((one, own), mean)| experts::learn(one, own, mean));
+            let each = mixtures.zip(losses).zip(&mean).zip(1..);
+            each.for_each(|(((one, own), mean), hours)| experts::learn(one, own, mean, hours));
         }
     }
 

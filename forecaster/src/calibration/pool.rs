@@ -6,6 +6,7 @@ use super::linear::Linear;
 use super::long::{Memory, SHORT_HOURS};
 use super::recent::{Recent, for_experts};
 use super::residual::{WINDOW_HOURS, rank, slot};
+use crate::gaussian;
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::Panel;
 use vocab::{DemandForecast, GuaranteeRate, HorizonHours, HourStart, PoolId};
@@ -16,6 +17,11 @@ const LEAST_DEVIATION_GPUS: f64 = 0.5;
 const SHARES: [f64; 3] = [0.0, 0.5, 1.0];
 /// While there are too few residuals to choose by.
 const SHARE_START: f64 = 0.5;
+/// The largest of H hours is that of H to this power which know nothing of each other: near the quantile of H Gaussians that correlate by a
+/// half.
+const OWN_HOURS: f64 = 0.75;
+/// Correlation of organizations in the peak that the forecasts have.
+const TOGETHER: f64 = 0.1;
 /// z of the total: the 0.9 quantile of a Gaussian.
 const TOTAL_DEVIATIONS: f64 = 1.281_551_565_544_600_4;
 
@@ -55,7 +61,12 @@ impl Residual {
         (f64::from(self.above_sum) - share * f64::from(self.total)) as f32
     }
 
-    /// The same in GPUs.
+    /// Whether the peak over so many hours was above about the one that the forecasts had.
+    pub fn is_above_forecast_peak(&self, hours: usize) -> bool {
+        f64::from(self.above(1.0)) > deviations_of_peak(hours, GuaranteeRate::GFS.as_f64()) - TOTAL_DEVIATIONS
+    }
+
+    /// How far it was above such a centre, in GPUs.
     pub fn above_gpus(&self, share: f64) -> f32 {
         self.above(share) * self.deviation_gpus
     }
@@ -96,6 +107,8 @@ pub struct Guess {
     pub total_gpus: f64,
     /// The largest deviation of independent organizations.
     pub deviation_gpus: f64,
+    /// Mean and deviation of the total in the hour with its largest 0.9 quantile, of organizations that correlate by a tenth.
+    highest: [f64; 2],
 }
 
 impl Guess {
@@ -103,25 +116,41 @@ impl Guess {
     pub fn centre_gpus(&self, share: f64) -> f64 {
         (1.0 - share) * self.sum_gpus + share * self.total_gpus
     }
+
+    /// The quantile at `p` of the peak over so many hours, as the forecasts have it.
+    pub fn peak_gpus(&self, hours: usize, p: f64) -> f64 {
+        let [mean_gpus, deviation_gpus] = self.highest;
+        mean_gpus + deviations_of_peak(hours, p) * deviation_gpus
+    }
+}
+
+/// Deviations above the mean of the quantile at `p` of the largest of so many hours.
+fn deviations_of_peak(hours: usize, p: f64) -> f64 {
+    gaussian::quantile(p.powf((hours as f64).powf(-OWN_HOURS)))
 }
 
 /// None of it has to be right: only its relation to the peak has to last.
 fn guesses(raw: &[&DemandForecast], horizon: HorizonHours) -> Vec<Guess> {
-    // Of each step the sums over organizations of the largest quantile so far, the mean and the variance.
-    let mut sums = vec![[0.0_f64; 3]; horizon.steps()];
+    // Of each step the sums over organizations of the largest quantile so far, the mean, the variance and the deviation.
+    let mut sums = vec![[0.0_f64; 4]; horizon.steps()];
     for forecast in raw {
         let mut largest = 0.0_f64;
         for (sums, step) in sums.iter_mut().zip(&forecast.steps()[..horizon.steps()]) {
             largest = largest.max(step.quantiles_gpus[1]);
-            let of_step = [largest, step.mean_gpus, step.stddev_gpus.powi(2)];
+            let of_step = [largest, step.mean_gpus, step.stddev_gpus.powi(2), step.stddev_gpus];
             sums.iter_mut().zip(of_step).for_each(|(sum, one)| *sum += one);
         }
     }
-    let (mut total_gpus, mut deviation_gpus) = (0.0_f64, LEAST_DEVIATION_GPUS);
-    let step = |[sum_gpus, mean, variance]: [f64; 3]| {
+    let (mut total_gpus, mut deviation_gpus, mut highest) = (0.0_f64, LEAST_DEVIATION_GPUS, [f64::NEG_INFINITY; 2]);
+    let level = |[mean, deviation]: [f64; 2]| mean + TOTAL_DEVIATIONS * deviation;
+    let step = |[sum_gpus, mean, variance, deviations]: [f64; 4]| {
         deviation_gpus = deviation_gpus.max(variance.sqrt());
-        total_gpus = total_gpus.max(mean + TOTAL_DEVIATIONS * variance.sqrt());
-        Guess { sum_gpus, total_gpus, deviation_gpus }
+        total_gpus = total_gpus.max(level([mean, variance.sqrt()]));
+        let together = [mean, (TOGETHER * deviations.powi(2) + (1.0 - TOGETHER) * variance).sqrt()];
+        if level(together) > level(highest) {
+            highest = together;
+        }
+        Guess { sum_gpus, total_gpus, deviation_gpus, highest }
     };
     sums.into_iter().map(step).collect()
 }
@@ -145,7 +174,7 @@ impl PoolState {
         let ranked = Ranked { share: SHARE_START, sorted: vec![Vec::new(); steps] };
         let residuals = vec![Residual::NONE; WINDOW_HOURS * steps];
         let linear = vec![Linear::default(); steps];
-        Self { id, residuals, linear, mixtures: vec![untaught(); steps], memory: Memory::default(), ranked }
+        Self { id, residuals, linear, mixtures: (1..=steps).map(untaught).collect(), memory: Memory::default(), ranked }
     }
 
     pub const fn steps(&self) -> usize {
@@ -292,7 +321,7 @@ impl PoolState {
         });
         let hours = guesses.into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
         let hours = hours.map(|(number, ((guess, own_residuals), all))| {
-            let Guess { sum_gpus, total_gpus, deviation_gpus } = guess;
+            let Guess { sum_gpus, total_gpus, deviation_gpus, .. } = guess;
             let total_share = self.ranked.share;
             let centre_gpus = guess.centre_gpus(total_share);
             let (own, shared, both) = weighed(own_residuals, all, p);

@@ -174,12 +174,7 @@ impl QuantileExperts {
 
     /// The weights as numbers, [`stored_numbers`](crate::mixture::stored_numbers) of so many experts at each level. Of forecasts up to four hours the further ones have none.
     pub fn weights(&self, experts: usize) -> impl Iterator<Item = f64> {
-        let of = move |mixture: &Mixture<EXPERTS>| {
-            let numbers: Vec<f64> = mixture.numbers().collect();
-            let (weights, rest) = numbers.split_at(EXPERTS);
-            [&weights[..experts], rest].concat()
-        };
-        self.mixtures.iter().flat_map(of)
+        self.mixtures.iter().flat_map(move |mixture| mixture.first_numbers(experts))
     }
 
     /// The rises, as they are stored.
@@ -191,21 +186,10 @@ impl QuantileExperts {
     /// earlier days; `None` where they are none. Experts without a weight of their own begin with that before any outcome.
     pub fn from_numbers(weights: &[f64], rises_gpus: Vec<f32>, seasonal: Seasonal, reach: &Reach) -> Option<Self> {
         let (first, second) = weights.split_at(weights.len() / LEVELS.len());
-        let mixtures = [mixture(first, reach)?, mixture(second, reach)?];
+        let mixture = |numbers| Mixture::from_first_numbers(numbers, &reach.prior);
+        let mixtures = [mixture(first)?, mixture(second)?];
         (!rises_gpus.iter().any(|rise| rise.is_infinite())).then_some(Self { mixtures, rises_gpus, seasonal })
     }
-}
-
-/// From the weights of the first experts and both sums.
-fn mixture(numbers: &[f64], reach: &Reach) -> Option<Mixture<EXPERTS>> {
-    let (weights, sums) = numbers.split_at(numbers.len().checked_sub(2)?);
-    if weights.iter().any(|weight| *weight <= 0.0) {
-        return None;
-    }
-    let further = reach.prior.get(weights.len()..)?;
-    let left = 1.0 - further.iter().sum::<f64>();
-    let all: Vec<f64> = weights.iter().map(|weight| weight * left).chain(further.iter().copied()).collect();
-    Mixture::from_numbers(&[&all[..], sums].concat())
 }
 
 /// Weights of the experts on one quantile. Most steps of a forecast have statements of the same experts, whose weights are worked out once.

@@ -46,6 +46,14 @@ pub struct SharedBound {
     pub jobs_gpus: Option<f64>,
     /// The share of the bound of the jobs, from 0 to 1.
     pub share: f64,
+    /// The mixed bound itself, in GPUs, where that over fewer hours is larger, which holds here too.
+    pub raised_from_gpus: Option<f64>,
+}
+
+impl SharedBound {
+    const fn new(bound_gpus: f64, jobs_gpus: Option<f64>, share: f64) -> Self {
+        Self { bound_gpus, jobs_gpus, share, raised_from_gpus: None }
+    }
 }
 
 /// The share that the bounds of the jobs have beside those of another expert.
@@ -97,12 +105,15 @@ impl Share {
             let jobs = jobs_gpus.and_then(|bounds| bounds.get(place)).copied();
             let mut one = match (others_gpus.get(place).copied(), jobs) {
                 (Some(other), Some(jobs)) => horizon.mixed(now, demand_gpus, (other, jobs)),
-                (Some(other), None) => SharedBound { bound_gpus: other, jobs_gpus: None, share: 0.0 },
-                (None, Some(jobs)) => SharedBound { bound_gpus: jobs, jobs_gpus: Some(jobs), share: 1.0 },
+                (Some(other), None) => SharedBound::new(other, None, 0.0),
+                (None, Some(jobs)) => SharedBound::new(jobs, Some(jobs), 1.0),
                 (None, None) => return all,
             };
             let shorter = all.last().map_or(0.0, |shorter| shorter.bound_gpus);
-            one.bound_gpus = one.bound_gpus.max(shorter);
+            if one.bound_gpus < shorter {
+                one.raised_from_gpus = Some(one.bound_gpus);
+                one.bound_gpus = shorter;
+            }
             all.push(one);
         }
         all
@@ -140,7 +151,7 @@ impl Horizon {
             self.open.push_back(Issued { at: now, peak_gpus: demand_gpus, other_gpus, jobs_gpus });
         }
         let share = self.share();
-        SharedBound { bound_gpus: between(both, share), jobs_gpus: Some(both.1), share }
+        SharedBound::new(between(both, share), Some(both.1), share)
     }
 
     /// The mean share, each weighed by its prior and by the exponential of what it lost above the least loss, in least losses, times

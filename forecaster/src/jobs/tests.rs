@@ -212,6 +212,16 @@ fn what_is_learned_is_bounded_for_any_number_of_jobs_and_hours() {
     assert_eq!(JobExpert::from_bytes(&bytes).unwrap().unwrap(), expert);
 }
 
+#[test]
+fn a_bound_with_jobs_that_was_raised_to_that_of_fewer_hours_says_from_what() {
+    let mut share = share::Share::new(GuaranteeRate::GFS, &[hours(1), hours(2), hours(4)]);
+    let each = share.mix(at(0), 3_000, &[9.0, 9.0, 11.0], Some(&[9.0, 5.0]));
+    assert_eq!(each.iter().map(|one| one.bound_gpus).collect::<Vec<_>>(), [9.0, 9.0, 11.0]);
+    let raised = each[1].raised_from_gpus.unwrap();
+    assert!((raised - (each[1].share * 5.0 + (1.0 - each[1].share) * 9.0)).abs() < 1e-9, "{raised}");
+    assert_eq!((each[0].raised_from_gpus, each[2].raised_from_gpus), (None, None));
+}
+
 /// A list as `train --jobs` reads it.
 fn listed(list: &[Listed]) -> Vec<ListedJob> {
     let one = |(submitted, lasts, gpus, organization): &Listed| ListedJob {

@@ -90,6 +90,8 @@ pub struct Mixed {
     pub live_gpus: Option<f64>,
     /// Of the live bound.
     pub share: f64,
+    /// The mixed bound itself, in GPUs, where that over fewer hours is larger, which holds here too.
+    pub raised_from_gpus: Option<f64>,
 }
 
 impl Mixed {
@@ -206,14 +208,24 @@ impl Horizon {
             (Some(forecast_gpus), Some(live)) => {
                 let (kind, share) = self.share(seen.at);
                 let bound_gpus = share * live[kind] + (1.0 - share) * forecast_gpus;
-                Some(Mixed { bound_gpus, forecast_gpus, live_gpus: Some(live[kind]), share })
+                Some(Mixed { bound_gpus, forecast_gpus, live_gpus: Some(live[kind]), share, raised_from_gpus: None })
             }
-            (Some(forecast_gpus), None) => {
-                Some(Mixed { bound_gpus: forecast_gpus, forecast_gpus, live_gpus: None, share: 0.0 })
-            }
+            (Some(forecast_gpus), None) => Some(Mixed {
+                bound_gpus: forecast_gpus,
+                forecast_gpus,
+                live_gpus: None,
+                share: 0.0,
+                raised_from_gpus: None,
+            }),
             (None, Some(live)) => {
                 let live = live[usize::from(self.alone[1] < self.alone[0])];
-                Some(Mixed { bound_gpus: live, forecast_gpus: live, live_gpus: Some(live), share: 1.0 })
+                Some(Mixed {
+                    bound_gpus: live,
+                    forecast_gpus: live,
+                    live_gpus: Some(live),
+                    share: 1.0,
+                    raised_from_gpus: None,
+                })
             }
             (None, None) => None,
         }
@@ -286,7 +298,10 @@ fn up_to_the_last_known(each: Vec<Option<Mixed>>) -> Vec<Mixed> {
     all.reverse();
     let mut least = f64::NEG_INFINITY;
     for mixed in &mut all {
-        mixed.bound_gpus = mixed.bound_gpus.max(least);
+        if mixed.bound_gpus < least {
+            mixed.raised_from_gpus = Some(mixed.bound_gpus);
+            mixed.bound_gpus = least;
+        }
         least = mixed.bound_gpus;
     }
     all

@@ -46,6 +46,14 @@ fn without_measured_rises_the_forecast_stands_and_without_both_nothing_does() {
     assert_eq!((mixed[0].bound_gpus, mixed[0].live_gpus, mixed[0].share), (9.0, None, 0.0));
 }
 
+#[test]
+fn a_bound_that_was_raised_to_that_of_fewer_hours_says_from_what() {
+    let mut live = LiveBound::new(GuaranteeRate::GFS, &[hours(1), hours(2), hours(4)]);
+    let mixed = live.mix(UnixSeconds::new(0), 5_000, Some(&[9.0, 8.0, 10.0]));
+    let each: Vec<_> = mixed.iter().map(|one| (one.bound_gpus, one.raised_from_gpus)).collect();
+    assert_eq!(each, [(9.0, None), (9.0, Some(8.0)), (10.0, None)]);
+}
+
 /// The first step of a wandering demand at which each of the offered hours has a bound.
 fn first_known(live: &mut LiveBound, steps: std::ops::Range<usize>) -> Vec<Option<usize>> {
     let (demand, mut first) = (wandering(steps.end), vec![None; live.offered().len()]);

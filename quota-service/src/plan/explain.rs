@@ -2,7 +2,7 @@
 
 use super::cluster::{PoolQuota, Run};
 use super::kept::{kept_explanation, kept_sentence, not_supported};
-use super::live::{live_explanation, live_sentence};
+use super::live::{live_explanation, live_sentence, raised};
 use super::overrides::{asked_for, followed, sentence};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
@@ -184,10 +184,7 @@ fn steps(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: usize) -> Ve
         }
         _ => format!("the sum of the largest quantiles of {}", vocab::count(bound.shares.len(), "organization")),
     };
-    let raised = match bound.raised_from_gpus {
-        Some(from) => format!(", raised from {from:.3} to the bound over fewer hours"),
-        None => String::new(),
-    };
+    let raised = raised(bound.raised_from_gpus);
     let returns = match bound.returns_gpus {
         Some(gpus) => format!("; no less than the {gpus:.3} that demand returns to where a day off ends"),
         None => String::new(),
@@ -274,7 +271,7 @@ fn bound_explanation(pool: &PoolQuota, quota: &Quota, bound: &PoolBound, place: 
         totals: bound.totals.iter().enumerate().map(total).collect(),
         deciding_step: bound.step.map(step_number),
         conformal: bound.conformal.as_ref().map(conformal),
-        experts: bound.experts.iter().flatten().map(expert).collect(),
+        experts: bound.experts.iter().flatten().filter(|one| one.expert.states_over(bound.hours)).map(expert).collect(),
         organizations: bound.shares.iter().map(share).collect(),
         raised_from_gpus: bound.raised_from_gpus,
         returns_gpus: bound.returns_gpus,

@@ -11,17 +11,23 @@ pub fn live_sentence(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Strin
         let is_raised = measured > bound.bound;
         return if is_raised { format!("; no less than the {measured} that was measured last") } else { String::new() };
     };
-    let LiveExplanation { hp_demand_gpus, forecast_bound_gpus, live_bound_gpus, share, jobs } = live;
+    let LiveExplanation { hp_demand_gpus, forecast_bound_gpus, live_bound_gpus, share, raised_from_gpus, jobs } = live;
     let mixed = live_bound_gpus
         .map(|live| format!("; {forecast_bound_gpus:.3} mixed with a share of {share} of the live bound {live:.3}"));
-    let jobs = jobs.and_then(|jobs| Some((jobs.share, jobs.bound_gpus?, jobs.running, jobs.waiting)));
-    let jobs = jobs.map(|(share, gpus, running, waiting)| {
+    let mixed = mixed.unwrap_or_default() + &raised(raised_from_gpus);
+    let jobs = jobs.and_then(|jobs| Some((jobs.bound_gpus?, jobs)));
+    let jobs = jobs.map(|(gpus, JobsExplanation { share, running, waiting, raised_from_gpus, .. })| {
         format!(
-            "; that mixed with a share of {share:.3} of {gpus:.3}, the bound drawn from {running} running and {waiting} waiting HP jobs"
+            "; that mixed with a share of {share:.3} of {gpus:.3}, the bound drawn from {running} running and {waiting} waiting HP jobs{}",
+            raised(raised_from_gpus)
         )
     });
-    let (mixed, jobs) = (mixed.unwrap_or_default(), jobs.unwrap_or_default());
-    format!("{mixed}{jobs}; no less than the {hp_demand_gpus:.3} that HP needs now")
+    format!("{mixed}{}; no less than the {hp_demand_gpus:.3} that HP needs now", jobs.unwrap_or_default())
+}
+
+/// Where a bound over fewer hours was larger than what was mixed for these.
+pub fn raised(from_gpus: Option<f64>) -> String {
+    from_gpus.map_or_else(String::new, |from| format!(", raised from {from:.3} to the bound over fewer hours"))
 }
 
 /// How the bound of a number of hours was mixed; none where nothing is known of this moment.
@@ -35,12 +41,14 @@ pub fn live_explanation(pool: &PoolQuota, bound: &PoolBound, place: usize) -> Op
         listed: pool.run.trained.jobs.get(&pool.id).map_or(0, |past| past.len() as u64),
         bound_gpus: shared.jobs_gpus,
         share: shared.share,
+        raised_from_gpus: shared.raised_from_gpus,
     });
     Some(LiveExplanation {
         hp_demand_gpus: moving.hp_demand.as_gpus(),
         forecast_bound_gpus: bound.bound.as_gpus(),
         live_bound_gpus: mixed.live_gpus,
         share: mixed.share,
+        raised_from_gpus: mixed.raised_from_gpus,
         jobs,
     })
 }

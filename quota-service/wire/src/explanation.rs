@@ -192,6 +192,10 @@ pub struct LiveExplanation {
     pub live_bound_gpus: Option<f64>,
     /// The share with the least loss over the last days.
     pub share: f64,
+    /// The bound mixed of forecast and live bound, where that over fewer hours is larger and holds here too; null where it is not, and
+    /// in explanations stored by earlier versions.
+    #[serde(default)]
+    pub raised_from_gpus: Option<f64>,
     /// The bound of the HP jobs; null where they are not known, and in explanations stored before they were.
     #[serde(default)]
     pub jobs: Option<JobsExplanation>,
@@ -212,6 +216,10 @@ pub struct JobsExplanation {
     pub bound_gpus: Option<f64>,
     /// Its share, by its losses of the last days beside those of the other bounds.
     pub share: f64,
+    /// The bound mixed of it and the others, where that over fewer hours is larger and holds here too; null where it is not, and
+    /// in explanations stored by earlier versions.
+    #[serde(default)]
+    pub raised_from_gpus: Option<f64>,
 }
 
 /// Up to λ = 1, B_H = needed + λ · (bound of the peak − needed), where needed is the HP demand now; from there on it goes from the

@@ -208,7 +208,7 @@ pub struct SettingsBody {
     pub promise: Option<PromiseKindBody>,
     /// H, rising.
     pub offered_hours: Vec<u64>,
-    /// `auto` (chosen on validation), or the name of one.
+    /// `auto` (`mixture`; `sum-of-bounds` where no peak of the pool was measured on validation), or the name of one.
     pub aggregation: String,
     /// η₀.
     pub eta_start: f64,

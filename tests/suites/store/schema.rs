@@ -1,7 +1,7 @@
 use store::{Backend, StoreError};
 use tests::fixture::{at, cluster, loaded, pool, put_clusters, usage};
 use tests::{TestDatabase, on_both_databases};
-use vocab::HorizonHours;
+use vocab::{HorizonHours, TaskId};
 
 on_both_databases![
     opening_again_changes_nothing,
@@ -80,6 +80,7 @@ async fn read_all(store: &dyn store::Store) -> Result<(), StoreError> {
         store.overrides(None, at(0), true).await?;
         store.newest_outcome(&pool).await?;
         store.placed_pools().await?;
+        let _ = store.task_record(&pool, &TaskId::parse("a").unwrap()).await?;
         store.eta(&pool).await?;
         store.eta_moves(&pool, 3).await?;
         store.runs(None).await?;
@@ -104,7 +105,7 @@ async fn columns_that_a_newer_program_adds_disturb_no_running_one(database: Test
     const TABLES: &str = "clusters capacity nodes pool_settings reservations overrides outcomes placed_pools etas eta_moves runs promotions \
          audit tokens leases quotas newest_quotas series tasks pool_states";
     for table in TABLES.split_ascii_whitespace() {
-        database.execute(&format!("ALTER TABLE {table} ADD COLUMN of_a_newer_program BIGINT")).await;
+        database.execute(&format!("ALTER TABLE {table} ADD COLUMN of_a_newer_program INTEGER")).await;
     }
     read_all(&*store).await.unwrap();
 }

@@ -95,8 +95,9 @@ fn pure_code_has_no_clock_no_chance_no_file_and_no_order_by_hash() {
 fn every_statement_names_its_columns() {
     let is_sql = |path: &&std::path::PathBuf| path.starts_with("datasets/store/src");
     for path in files(&[".rs"]).iter().filter(is_sql) {
-        let source = text(path).replace("SELECT * FROM unnest", "");
-        for all in ["SELECT *", "RETURNING *"] {
+        // Those of arrays have the columns that their statement names.
+        let source = text(path).replace("SELECT * FROM unnest", "").replace("new.*", "");
+        for all in ["SELECT *", "RETURNING *", ".*, ", ".* FROM"] {
             assert!(!source.contains(all), "{}: {all}", path.display());
         }
     }

@@ -54,35 +54,35 @@ pub fn of(played: &Played, horizon: HorizonHours, most: impl Fn(&PoolId, HourSta
     let pools: BTreeSet<&PoolId> = played.experts.iter().map(|one| &one.pool).collect();
     let pool = |pool: &PoolId| {
         let mine = played.experts.iter().filter(|one| one.pool == *pool);
-        let all: Vec<Outcome> = mine.filter_map(|one| Outcome::of(one, most(pool, one.issue), played.rate)).collect();
+        let all: Vec<Outcome> =
+            mine.filter_map(|one| Outcome::of(one, (most(pool, one.issue), played.rate, horizon))).collect();
         mixture(&played.name, pool, &all, horizon)
     };
     pools.into_iter().filter_map(pool).collect()
 }
 
-/// Losses at one issue time, in GPUs.
+/// Losses at one issue time, in GPUs, of the experts that state bounds over so many hours.
 struct Outcome {
-    weights: [f64; EXPERTS],
-    names: [&'static str; EXPERTS],
-    lost: [f64; EXPERTS],
-    is_under: [bool; EXPERTS],
+    weights: Vec<f64>,
+    names: Vec<&'static str>,
+    lost: Vec<f64>,
+    is_under: Vec<bool>,
     mixture_lost: f64,
 }
 
 impl Outcome {
     /// `None` where an expert stated nothing: it could not be compared.
-    fn of(one: &PlayedExperts, most: f64, rate: GuaranteeRate) -> Option<Self> {
+    fn of(one: &PlayedExperts, (most, rate, horizon): (f64, GuaranteeRate, HorizonHours)) -> Option<Self> {
         let peak = one.peak_gpus.min(most);
         let lost = |gpus: f64| pinball(peak, gpus.min(most), rate.as_f64());
-        one.stated.iter().all(|stated| stated.bound_gpus.is_some()).then(|| {
-            let gpus = one.stated.map(|stated| stated.bound_gpus.unwrap_or_default().min(most));
-            Self {
-                weights: one.stated.map(|stated| stated.weight),
-                names: one.stated.map(|stated| stated.expert.as_str()),
-                lost: gpus.map(lost),
-                is_under: gpus.map(|gpus| gpus < peak),
-                mixture_lost: lost(one.mixture_gpus),
-            }
+        let asked: Vec<&Stated> = one.stated.iter().filter(|stated| stated.expert.states_over(horizon)).collect();
+        let gpus: Option<Vec<f64>> = asked.iter().map(|stated| Some(stated.bound_gpus?.min(most))).collect();
+        gpus.map(|gpus| Self {
+            weights: asked.iter().map(|stated| stated.weight).collect(),
+            names: asked.iter().map(|stated| stated.expert.as_str()).collect(),
+            lost: gpus.iter().copied().map(lost).collect(),
+            is_under: gpus.iter().map(|gpus| *gpus < peak).collect(),
+            mixture_lost: lost(one.mixture_gpus),
         })
     }
 }
@@ -90,7 +90,7 @@ impl Outcome {
 fn mixture(model: &str, pool: &PoolId, all: &[Outcome], horizon: HorizonHours) -> Option<MixtureBody> {
     let first = all.first()?;
     let mean = |of: &dyn Fn(&Outcome) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
-    let experts: Vec<ExpertBody> = (0..EXPERTS)
+    let experts: Vec<ExpertBody> = (0..first.names.len())
         .map(|k| ExpertBody {
             expert: first.names[k].to_owned(),
             weight: mean(&|one| one.weights[k]),
@@ -119,18 +119,18 @@ fn mixture(model: &str, pool: &PoolId, all: &[Outcome], horizon: HorizonHours) -
     })
 }
 
-fn weighted(weights: &[f64; EXPERTS], of: &[f64; EXPERTS]) -> f64 {
+fn weighted(weights: &[f64], of: &[f64]) -> f64 {
     weights.iter().zip(of).map(|(weight, one)| weight * one).sum()
 }
 
 /// Exponents of the experts before they are cut off.
-fn exponents(one: &Outcome, rate: f64) -> [f64; EXPERTS] {
+fn exponents(one: &Outcome, rate: f64) -> Vec<f64> {
     let mean = weighted(&one.weights, &one.lost);
-    one.lost.map(|lost| rate * (mean - lost))
+    one.lost.iter().map(|lost| rate * (mean - lost)).collect()
 }
 
 /// The factor that leaves none of them above 1.
-fn scale(exponents: &[f64; EXPERTS]) -> f64 {
+fn scale(exponents: &[f64]) -> f64 {
     1.0 / exponents.iter().copied().fold(1.0, f64::max)
 }
 
@@ -138,7 +138,8 @@ fn scale(exponents: &[f64; EXPERTS]) -> f64 {
 fn exponents_most(all: &[Outcome], rate: f64) -> f64 {
     let squares = |one: &Outcome| {
         let exponents = exponents(one, rate);
-        weighted(&one.weights, &exponents.map(|x| (x * scale(&exponents)).powi(2)))
+        let squares: Vec<f64> = exponents.iter().map(|x| (x * scale(&exponents)).powi(2)).collect();
+        weighted(&one.weights, &squares)
     };
     all.iter().map(squares).sum::<f64>() - all.len() as f64 * (1.0 - FIXED_SHARE).ln()
 }
@@ -147,7 +148,7 @@ fn exponents_most(all: &[Outcome], rate: f64) -> f64 {
 fn price_of_delay(all: &[Outcome], rate: f64, delay: usize) -> f64 {
     let range = |one: &Outcome| {
         let exponents = exponents(one, rate);
-        let [least, most] = [f64::min, f64::max].map(|pick| exponents.into_iter().fold(exponents[0], pick));
+        let [least, most] = [f64::min, f64::max].map(|pick| exponents.iter().copied().fold(exponents[0], pick));
         (most - least) * scale(&exponents)
     };
     let ranges: Vec<f64> = all.iter().map(range).collect();
@@ -202,7 +203,8 @@ mod tests {
 
     /// Experts state 10, 20, … above a demand of 100; the mixture learns at once.
     fn played(hours: i64) -> Vec<PlayedExperts> {
-        let prior = [0.2; EXPERTS];
+        // The last one states nothing over four hours.
+        let prior = [0.2, 0.2, 0.2, 0.2, 0.2, 0.0];
         let mut mixture = Mixture::new(prior);
         let bounds: [f64; EXPERTS] = std::array::from_fn(|k| 110.0 + 10.0 * k as f64);
         let hour = |hour| {
@@ -225,8 +227,10 @@ mod tests {
     }
 
     fn body(experts: &[PlayedExperts], most: f64) -> Option<MixtureBody> {
-        let all: Vec<_> = experts.iter().filter_map(|one| Outcome::of(one, most, GuaranteeRate::GFS)).collect();
-        mixture("orglinear", &pool(), &all, HorizonHours::new(4).unwrap())
+        let horizon = HorizonHours::new(4).unwrap();
+        let all: Vec<_> =
+            experts.iter().filter_map(|one| Outcome::of(one, (most, GuaranteeRate::GFS, horizon))).collect();
+        mixture("orglinear", &pool(), &all, horizon)
     }
 
     #[test]
@@ -244,10 +248,10 @@ mod tests {
     #[test]
     fn the_price_of_delay_counts_what_was_not_known_and_a_jump_is_cut_off() {
         let outcome = |best: f64| Outcome {
-            weights: [0.2; EXPERTS],
-            names: ["e"; EXPERTS],
-            lost: std::array::from_fn(|k| if k == 0 { best } else { 1.0 }),
-            is_under: [false; EXPERTS],
+            weights: vec![0.2; 5],
+            names: vec!["e"; 5],
+            lost: vec![best, 1.0, 1.0, 1.0, 1.0],
+            is_under: vec![false; 5],
             mixture_lost: 1.0,
         };
         let all: Vec<Outcome> = (0..10).map(|_| outcome(0.0)).collect();

@@ -135,7 +135,9 @@ impl JournalStore for SqlStore {
 
     async fn task_record(&self, pool: &PoolId, task: &TaskId) -> Result<Option<TaskRecord>, StoreError> {
         sqlx::query_as::<_, TaskRow>(
-            "SELECT tasks.* FROM tasks JOIN placed_pools ON placed_pools.id = pool_id
+            "SELECT tasks.id, organization, class, gpus_per_pod_milli, pods, cpu_milli, memory_mib, guarantee_hours,
+             submitted, status, updated, detail_json, affinity, elastic_json
+             FROM tasks JOIN placed_pools ON placed_pools.id = pool_id
              WHERE cluster = $1 AND gpu_model = $2 AND tasks.id = $3",
         )
         .bind(pool.cluster.as_str())

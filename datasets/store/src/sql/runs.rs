@@ -31,7 +31,9 @@ impl RunStore for SqlStore {
 
     async fn runs(&self, cluster: Option<&ClusterName>) -> Result<Vec<RunRecord>, StoreError> {
         let query = sqlx::query_as::<_, RunRow>(
-            "SELECT runs.*, sha256, CAST(length(bytes) AS bigint) AS checkpoint_bytes
+            "SELECT id, cluster, model, horizon_hours, lookback_hours, seed, data_from, data_until, data_sha256,
+             series, aggregation, parameters_json, scores_json, code_version, created_at, train_ms,
+             sha256, CAST(length(bytes) AS bigint) AS checkpoint_bytes
              FROM runs JOIN checkpoints ON run_id = id
              WHERE $1 IS NULL OR cluster = $1 ORDER BY id DESC",
         );
@@ -92,7 +94,9 @@ impl RunStore for SqlStore {
 
     async fn promoted(&self, cluster: &ClusterName) -> Result<Option<RunRecord>, StoreError> {
         sqlx::query_as::<_, RunRow>(
-            "SELECT runs.*, sha256, CAST(length(bytes) AS bigint) AS checkpoint_bytes
+            "SELECT id, cluster, model, horizon_hours, lookback_hours, seed, data_from, data_until, data_sha256,
+             series, aggregation, parameters_json, scores_json, code_version, created_at, train_ms,
+             sha256, CAST(length(bytes) AS bigint) AS checkpoint_bytes
              FROM runs JOIN checkpoints ON run_id = id
              WHERE id = (SELECT run_id FROM promotions WHERE cluster = $1 ORDER BY id DESC LIMIT 1)",
         )
@@ -140,7 +144,9 @@ async fn insert_facts(connection: &mut SqlConnection, run: &NewRun) -> Result<i6
 
 async fn record(connection: &mut SqlConnection, id: RunId) -> Result<RunRecord, StoreError> {
     sqlx::query_as::<_, RunRow>(
-        "SELECT runs.*, sha256, CAST(length(bytes) AS bigint) AS checkpoint_bytes
+        "SELECT id, cluster, model, horizon_hours, lookback_hours, seed, data_from, data_until, data_sha256,
+         series, aggregation, parameters_json, scores_json, code_version, created_at, train_ms,
+         sha256, CAST(length(bytes) AS bigint) AS checkpoint_bytes
          FROM runs JOIN checkpoints ON run_id = id WHERE id = $1",
     )
     .bind(id.get())

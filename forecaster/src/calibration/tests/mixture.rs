@@ -3,6 +3,8 @@
 use super::super::*;
 use super::{always, hour, id, issues, noise, panel};
 use crate::bound::{Aggregation, bounds};
+use crate::calibration::experts::{EXPERTS_BEFORE, stating};
+use crate::mixture::Mixture;
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::HourRange;
 
@@ -67,7 +69,7 @@ fn an_expert_without_the_newest_hour_states_nothing_and_the_others_have_its_weig
     let members: Vec<_> = raw[295].iter().collect();
     let nothing = Recent::default();
     let known = calibrator.conformal_of(&id("a").pool, &members, &nothing, GuaranteeRate::GFS, None).unwrap().hours[3];
-    for one in known.experts {
+    for one in known.experts.into_iter().filter(|one| one.expert.states_over(HorizonHours::new(HOURS).unwrap())) {
         let needs_it = matches!(one.expert, Expert::LastValue | Expert::LastValueNear | Expert::Linear);
         assert_eq!((one.bound_gpus.is_none(), one.weight == 0.0), (needs_it, needs_it), "{one:?}");
     }
@@ -88,7 +90,7 @@ fn no_expert_on_a_pool_that_fell_to_nothing_states_less_than_none() {
 }
 
 /// The experts that state a bound.
-fn stating(known: &ConformalHours) -> Vec<Expert> {
+fn that_state(known: &ConformalHours) -> Vec<Expert> {
     known.experts.iter().filter(|one| one.bound_gpus.is_some()).map(|one| one.expert).collect()
 }
 
@@ -104,19 +106,27 @@ fn states_of_older_formats_are_read_and_what_they_lack_is_learned_again_at_the_n
         of.conformal(&panel, &raw[0], GuaranteeRate::GFS)[&id("a").pool].hours[3]
     };
     let known = conformal(&calibrator, 300);
-    assert_eq!(stating(&known), Expert::ALL);
+    assert_eq!(that_state(&known), Expert::ALL[..5]);
     let without_rises = [Expert::Conformal];
     let without_linear = [Expert::Conformal, Expert::ConformalNear, Expert::LastValue, Expert::LastValueNear];
     for (format, states) in [(2, &without_rises[..]), (3, &without_linear[..])] {
         let mut old = Calibrator::from_bytes(&of_format(&calibrator, format)).unwrap();
         let read = conformal(&old, 300);
-        assert_eq!((known.own, known.residuals, stating(&read)), (read.own, read.residuals, states.to_vec()));
+        assert_eq!((known.own, known.residuals, that_state(&read)), (read.own, read.residuals, states.to_vec()));
         let raw = always(&panel, HourRange { from: hour(300), to: hour(301) }, 40.0, 8.0);
         old.observe(&panel, hour(300), &raw[0]);
-        let all: Vec<_> = stating(&conformal(&old, 304));
+        let all: Vec<_> = that_state(&conformal(&old, 304));
         // Residuals in GPUs of the forecast come back hour by hour.
         assert_eq!(all.len(), if format == 2 { 4 } else { 5 }, "{all:?}");
     }
+}
+
+/// A mixture of the experts that older programs knew, as they wrote it.
+fn known_before(mixture: &Mixture<EXPERTS>) -> Vec<f64> {
+    let numbers: Vec<f64> = mixture.first_numbers(EXPERTS_BEFORE).collect();
+    let (weights, sums) = numbers.split_at(EXPERTS_BEFORE);
+    let all: f64 = weights.iter().sum();
+    weights.iter().map(|weight| weight / all).chain(sums.iter().copied()).collect()
 }
 
 /// The bytes as an older format had them.
@@ -125,10 +135,14 @@ fn of_format(calibrator: &Calibrator, format: u8) -> Vec<u8> {
     let pool = &calibrator.pools[0];
     let hours = pool.mixtures.len();
     let remembered = 12 + pool.memory.gpus().len() * 4;
-    let since_residuals = hours * (12 + 5 * 7) * 8 + remembered;
+    let mixtures: Vec<f64> = pool.mixtures.iter().flatten().flat_map(known_before).collect();
+    let falls = if bytes[5] >= 6 { hours * 24 } else { 0 };
+    let of_mixtures = (1..=hours).map(|hours| (stating(hours) + 2) * 5 * 8).sum::<usize>();
+    let since_residuals = hours * 12 * 8 + of_mixtures + remembered + falls;
     if format == 4 {
-        let mut old = bytes[..bytes.len() - remembered].to_vec();
+        let mut old = bytes[..bytes.len() - of_mixtures - remembered - falls].to_vec();
         old[5] = format;
+        old.extend(mixtures.into_iter().flat_map(f64::to_le_bytes));
         return old;
     }
     let residuals = bytes.len() - since_residuals - pool.residuals.len() * 20;
@@ -162,7 +176,7 @@ fn a_pool_that_is_new_has_its_rises_from_the_panel_and_a_gap_of_forecasts_leaves
     assert_eq!(rises(&first), 168 * HOURS as usize);
     let raw = always(&panel, HourRange { from: hour(204), to: hour(205) }, 40.0, 8.0);
     let known = first.conformal(&panel, &raw[0], GuaranteeRate::GFS)[&id("a").pool].hours[3];
-    let stated = stating(&known);
+    let stated = that_state(&known);
     assert!(stated.contains(&Expert::LastValue) && stated.contains(&Expert::Linear), "{stated:?}");
     // No service for a day: forecasts of these hours are missing, what demand did is not.
     let after = observe(230);
@@ -215,6 +229,35 @@ fn promises_of_a_day_are_kept_where_a_week_has_seven_outcomes() {
     assert!(kept / count > 0.88 && kept / count < 0.97, "{}", kept / count);
 }
 
+/// Demand that jumped each day until a week ago, and since then stays where its forecasts say: what it rose by in six weeks is far too much.
+#[test]
+fn over_a_day_the_peak_that_forecasts_have_is_followed_where_they_are_right() {
+    let levels = noise(60, 3, |_| 100.0, 60.0);
+    let calm = noise(1_100, 5, |_| 100.0, 6.0);
+    let demand = |hour: usize| if hour < 600 { levels[hour / 12].max(0.0) } else { calm[hour] };
+    let panel = panel(&[(0..1_100).map(|hour| demand(hour).round()).collect()]);
+    let (pool, horizon) = (id("a").pool, HorizonHours::new(DAY).unwrap());
+    let says = |at: usize| {
+        let steps = vec![super::gaussian_step(100.0, 7.0); DAY as usize];
+        vec![DemandForecast::new(id("a"), hour(at), ForecastOrigin::Model, steps).unwrap()]
+    };
+    let mut calibrator = Calibrator::new(horizon, false);
+    let (mut lost, mut lost_otherwise) = (0.0, 0.0);
+    for now in 624..1_000 {
+        calibrator.observe(&panel, hour(now - 24), &says(now - 24));
+        let (next, recent) = (says(now), recent(&panel, &pool, hour(now), horizon));
+        let members: Vec<_> = next.iter().collect();
+        let known = calibrator.conformal_of(&pool, &members, &recent, GuaranteeRate::GFS, Some(&[horizon])).unwrap();
+        let Some(experts) = known.hours[23].stated(0.0).filter(|_| now > 750) else { continue };
+        let peak = actual_peak_gpus(&panel, &pool, hour(now), horizon).unwrap();
+        let of = |expert: Expert| experts.iter().find(|one| one.expert == expert).unwrap();
+        assert!(of(Expert::ForecastPeak).weight > 0.2, "{now}: {experts:?}");
+        lost += pinball(peak, mixture_gpus(&experts), 0.9);
+        lost_otherwise += pinball(peak, of(Expert::LastValue).bound_gpus.unwrap(), 0.9);
+    }
+    assert!(lost < 0.5 * lost_otherwise && lost > 0.0, "{lost} {lost_otherwise}");
+}
+
 #[test]
 fn experts_are_asked_for_the_offered_hours_alone_and_say_the_same() {
     let panel = panel(&[noise(400, 7, |_| 50.0, 10.0)]);
@@ -244,6 +287,11 @@ fn a_state_without_remembered_demand_learns_it_again_at_the_next_outcome() {
     let mut old = Calibrator::from_bytes(&of_format(&calibrator, 4)).unwrap();
     let hours = |of: &Calibrator| of.pools[0].memory.gpus().len();
     assert_eq!((hours(&calibrator), hours(&old)), (323, 0));
+    // An expert that it did not know begins.
+    let weight = |number: usize| old.pools[0].mixtures[number][2].weights()[EXPERTS_BEFORE];
+    assert!((weight(23) - 0.1).abs() < 1e-12 && weight(3) == 0.0, "{} {}", weight(23), weight(3));
+    let again = Calibrator::from_bytes(&calibrator.to_bytes()).unwrap();
+    assert_eq!(again.pools[0].mixtures, calibrator.pools[0].mixtures);
     for one in [&mut calibrator, &mut old] {
         one.observe(&panel, hour(300), &raw[100]);
     }

@@ -853,6 +853,10 @@ class JobsExplanation:
     bound_gpus: float | None = None
     """The p-quantile of the peaks of the drawn paths; null until enough arrivals were seen."""
 
+    raised_from_gpus: float | None = None
+    """What it and the other bounds come to, where the bound over fewer hours is larger and holds here too; null
+    where it is not, and in explanations stored by earlier versions."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class JudgementBody:
@@ -923,6 +927,10 @@ class LiveExplanation:
 
     live_bound_gpus: float | None = None
     """Demand now, and its rise at the guarantee rate; null in the first hour."""
+
+    raised_from_gpus: float | None = None
+    """What forecast and live bound come to, where the bound over fewer hours is larger and holds here too; null
+    where it is not, and in explanations stored by earlier versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2174,7 +2182,8 @@ class SettingsBody:
     """`GET|PUT /v1/pools/{id}/settings`."""
 
     aggregation: str
-    """`auto` (chosen on validation), or the name of one."""
+    """`auto` (`mixture`; `sum-of-bounds` where no peak of the pool was measured on validation), or the name of
+    one."""
 
     eta_least: float
     """The least η."""
