@@ -854,8 +854,8 @@ class JobsExplanation:
     """The p-quantile of the peaks of the drawn paths; null until enough arrivals were seen."""
 
     raised_from_gpus: float | None = None
-    """What it and the other bounds come to, where the bound over fewer hours is larger and holds here too; null
-    where it is not, and in explanations stored by earlier versions."""
+    """The bound mixed of it and the others, where that over fewer hours is larger and holds here too; null where
+    it is not, and in explanations stored by earlier versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -929,7 +929,7 @@ class LiveExplanation:
     """Demand now, and its rise at the guarantee rate; null in the first hour."""
 
     raised_from_gpus: float | None = None
-    """What forecast and live bound come to, where the bound over fewer hours is larger and holds here too; null
+    """The bound mixed of forecast and live bound, where that over fewer hours is larger and holds here too; null
     where it is not, and in explanations stored by earlier versions."""
 
 
