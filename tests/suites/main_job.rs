@@ -210,6 +210,12 @@ async fn a_run_that_would_leave_pools_without_a_quota_is_not_promoted_over_anoth
     }
     let serves_already = run(&database, "train", &["runs", "promote", "run-1"]);
     assert_eq!(serves_already.code, 0, "{serves_already:?}");
+    assert_eq!(train(&["--horizon", "5h"]).code, 0);
+    // The digest of another checkpoint, as if bytes had changed.
+    let damage = "UPDATE checkpoints SET sha256 = (SELECT sha256 FROM checkpoints WHERE run_id = 1) WHERE run_id = 3";
+    database.execute(damage).await;
+    let damaged = run(&database, "train", &["runs", "promote", "run-3"]);
+    assert!(damaged.code == 1 && damaged.stderr.contains("run-3"), "{damaged:?}");
 }
 
 /// A fresh SQLite file with synthetic usage in `folder`.

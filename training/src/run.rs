@@ -107,7 +107,7 @@ pub async fn run(what: &Train, config: &Config, json: bool) -> Result<(), Traini
         match train_cluster((usage, store.as_ref()), &cluster, what, rate, config.seed).await {
             Ok((report, why)) => {
                 if !json {
-                    print_report(&report);
+                    print_report(&report, why.is_some());
                 }
                 reports.push(report);
                 faults.extend(why);
@@ -302,7 +302,7 @@ fn report(
     }
 }
 
-fn print_report(report: &RunReport) {
+fn print_report(report: &RunReport, is_refused: bool) {
     say(format_args!(
         "{}: {} for cluster {}, {} series, {} to {}, lookback {} h, horizon {} h, seed {}, {:.1} s",
         report.run_id,
@@ -348,10 +348,11 @@ fn print_report(report: &RunReport) {
         let serves = if report.promoted { "serves" } else { "would serve" };
         say(format_args!("pool {}: {} {serves}", chosen.pool, chosen.aggregation));
     }
-    if report.promoted {
-        say(format_args!("{} is promoted", report.run_id));
-    } else {
-        say(format_args!("{} is kept; promote it with: train runs promote {}", report.run_id, report.run_id));
+    let id = report.run_id;
+    match (report.promoted, is_refused) {
+        (true, _) => say(format_args!("{id} is promoted")),
+        (false, true) => say(format_args!("{id} is kept")),
+        (false, false) => say(format_args!("{id} is kept; promote it with: train runs promote {id}")),
     }
 }
 

@@ -100,6 +100,8 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
             if let Some(why) = if may { None } else { unserved(store, &asked, serving).await? } {
                 return Err(TrainingError::Gate { run: *run, why });
             }
+            // Read and checked: a damaged one would leave its cluster without a quota from the next start of a service on.
+            let _ = store.checkpoint(*run).await?;
             serves(&store.promote(*run, now(), "train runs promote").await?, json);
         }
         RunsCommand::Rollback { cluster } => {

@@ -9,7 +9,7 @@
 
 use super::conformal::ConformalHours;
 use super::long::{self, Rises, SHORT_HOURS};
-use super::pool::{Guess, Ranked, Residual, order_statistic};
+use super::pool::{self, Guess, Ranked, Residual, order_statistic};
 use super::residual::WINDOW_HOURS;
 use crate::mixture::{Losses, Mixture};
 use crate::nearness;
@@ -166,11 +166,11 @@ impl<'a> Evidence<'a> {
                 all.push((gpus, weight));
             }
         };
-        let mut of_forecasts = [0; 2];
+        let (mut of_forecasts, forecast_peak) = ([0; 2], pool::forecast_peak_above_total(number + 1));
         for (at, residual) in residuals {
             if number >= SHORT_HOURS && !residual.is_none() {
                 of_forecasts[0] += 1;
-                of_forecasts[1] += usize::from(residual.is_above_forecast_peak(number + 1));
+                of_forecasts[1] += usize::from(residual.above_total() > forecast_peak);
             }
             let weight = nearness::weight_of_hours(at as i64 - slot as i64);
             push(&mut near, residual.above_gpus(0.5), weight);

@@ -61,9 +61,9 @@ impl Residual {
         (f64::from(self.above_sum) - share * f64::from(self.total)) as f32
     }
 
-    /// Whether the peak over so many hours was above about the one that the forecasts had.
-    pub fn is_above_forecast_peak(&self, hours: usize) -> bool {
-        f64::from(self.above(1.0)) > deviations_of_peak(hours, GuaranteeRate::GFS.as_f64()) - TOTAL_DEVIATIONS
+    /// How far the peak was above the quantile of the total, in deviations.
+    pub fn above_total(&self) -> f64 {
+        f64::from(self.above(1.0))
     }
 
     /// How far it was above such a centre, in GPUs.
@@ -122,6 +122,11 @@ impl Guess {
         let [mean_gpus, deviation_gpus] = self.highest;
         mean_gpus + deviations_of_peak(hours, p) * deviation_gpus
     }
+}
+
+/// About how far the peak over so many hours as the forecasts have it is above the quantile of the total, in deviations.
+pub fn forecast_peak_above_total(hours: usize) -> f64 {
+    deviations_of_peak(hours, GuaranteeRate::GFS.as_f64()) - TOTAL_DEVIATIONS
 }
 
 /// Deviations above the mean of the quantile at `p` of the largest of so many hours.
