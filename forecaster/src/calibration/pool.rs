@@ -108,7 +108,7 @@ pub struct Guess {
     /// The largest deviation of independent organizations.
     pub deviation_gpus: f64,
     /// Mean and deviation of the total in the hour with its largest 0.9 quantile, of organizations that correlate by a tenth.
-    highest: [f64; 2],
+    highest_gpus: [f64; 2],
 }
 
 impl Guess {
@@ -119,7 +119,7 @@ impl Guess {
 
     /// The quantile at `p` of the peak over so many hours, as the forecasts have it.
     pub fn peak_gpus(&self, hours: usize, p: f64) -> f64 {
-        let [mean_gpus, deviation_gpus] = self.highest;
+        let [mean_gpus, deviation_gpus] = self.highest_gpus;
         mean_gpus + deviations_of_peak(hours, p) * deviation_gpus
     }
 }
@@ -146,16 +146,17 @@ fn guesses(raw: &[&DemandForecast], horizon: HorizonHours) -> Vec<Guess> {
             sums.iter_mut().zip(of_step).for_each(|(sum, one)| *sum += one);
         }
     }
-    let (mut total_gpus, mut deviation_gpus, mut highest) = (0.0_f64, LEAST_DEVIATION_GPUS, [f64::NEG_INFINITY; 2]);
+    let (mut total_gpus, mut deviation_gpus, mut highest_gpus) =
+        (0.0_f64, LEAST_DEVIATION_GPUS, [f64::NEG_INFINITY; 2]);
     let level = |[mean, deviation]: [f64; 2]| mean + TOTAL_DEVIATIONS * deviation;
     let step = |[sum_gpus, mean, variance, deviations]: [f64; 4]| {
         deviation_gpus = deviation_gpus.max(variance.sqrt());
         total_gpus = total_gpus.max(level([mean, variance.sqrt()]));
         let together = [mean, (TOGETHER * deviations.powi(2) + (1.0 - TOGETHER) * variance).sqrt()];
-        if level(together) > level(highest) {
-            highest = together;
+        if level(together) > level(highest_gpus) {
+            highest_gpus = together;
         }
-        Guess { sum_gpus, total_gpus, deviation_gpus, highest }
+        Guess { sum_gpus, total_gpus, deviation_gpus, highest_gpus }
     };
     sums.into_iter().map(step).collect()
 }
