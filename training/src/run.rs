@@ -348,7 +348,7 @@ fn print_report(report: &RunReport, is_refused: bool) {
         let serves = if report.promoted { "serves" } else { "would serve" };
         say(format_args!("pool {}: {} {serves}", chosen.pool, chosen.aggregation));
     }
-    let id = report.run_id;
+    let id = &report.run_id;
     match (report.promoted, is_refused) {
         (true, _) => say(format_args!("{id} is promoted")),
         (false, true) => say(format_args!("{id} is kept")),
