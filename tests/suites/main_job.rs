@@ -380,21 +380,6 @@ fn a_service_that_is_stopped_answers_waiting_requests() {
 }
 
 #[test]
-fn each_setting_shows_its_source() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = path(&folder, "headroom.toml");
-    std::fs::write(&config, "[quota-service]\nrefresh_s = 60\nlog = \"warn\"\n").unwrap();
-    let arguments = ["config", "show", "--origin", "--json", "--config", &config, "--refresh-s", "7"];
-    let shown = program_with("quota-service", &arguments, &[("HEADROOM_LISTEN", "127.0.0.1:9")]).json();
-    let origin = |key: &str| {
-        let entry = shown.as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
-        entry["origin"].as_str().unwrap().to_owned()
-    };
-    assert_eq!([origin("refresh_s"), origin("listen"), origin("database")], ["flag", "environment", "default"]);
-    assert!(origin("log").ends_with("headroom.toml"));
-}
-
-#[test]
 fn a_short_history_is_refused_with_both_lengths() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();

@@ -360,3 +360,18 @@ fn a_damaged_backup_leaves_no_database_behind() {
     assert!(ran.code == 3 && ran.stderr.contains("the backup is damaged"), "{ran:?}");
     assert_eq!(files(folder.path()), ["a.db", "saved", "usage.csv"]);
 }
+
+#[test]
+fn each_setting_shows_its_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("headroom.toml").to_str().unwrap().to_owned();
+    std::fs::write(&config, "[quota-service]\nrefresh_s = 60\nlog = \"warn\"\n").unwrap();
+    let arguments = ["config", "show", "--origin", "--json", "--config", &config, "--refresh-s", "7"];
+    let shown = program_with("quota-service", &arguments, &[("HEADROOM_LISTEN", "127.0.0.1:9")]).json();
+    let origin = |key: &str| {
+        let entry = shown.as_array().unwrap().iter().find(|entry| entry["key"] == key).unwrap();
+        entry["origin"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([origin("refresh_s"), origin("listen"), origin("database")], ["flag", "environment", "default"]);
+    assert!(origin("log").ends_with("headroom.toml"));
+}

@@ -97,13 +97,15 @@ async fn read_all(store: &dyn store::Store) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Those that [`read_all`] reads.
+const TABLES: &str = "clusters capacity nodes pool_settings reservations overrides outcomes placed_pools etas eta_moves runs promotions \
+     audit tokens leases quotas newest_quotas series tasks pool_states";
+
 async fn columns_that_a_newer_program_adds_disturb_no_running_one(database: TestDatabase) {
     let store = database.store().await;
     put_clusters(&*store, &["earth"]).await;
     store.append(&usage("earth:A100:x 2024-03-01T00 4"), &[]).await.unwrap();
     read_all(&*store).await.unwrap();
-    const TABLES: &str = "clusters capacity nodes pool_settings reservations overrides outcomes placed_pools etas eta_moves runs promotions \
-         audit tokens leases quotas newest_quotas series tasks pool_states";
     for table in TABLES.split_ascii_whitespace() {
         database.execute(&format!("ALTER TABLE {table} ADD COLUMN of_a_newer_program INTEGER")).await;
     }
