@@ -135,7 +135,7 @@ impl PlacementSettings {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServedSettings {
     pub pool: PoolSettings,
-    /// `None`: chosen on validation.
+    /// `None`: the mixture, where validation measured a peak of the pool.
     pub aggregation: Option<Aggregation>,
     pub placement: PlacementSettings,
     /// Which side places the tasks of the pool; `None` while it is undecided.

@@ -94,10 +94,10 @@ pub async fn run(command: &RunsCommand, config: &Config, json: bool) -> Result<(
         RunsCommand::Promote { run } => {
             let asked = store.run(*run).await?;
             let serves_now = store.promoted(&asked.facts.cluster).await?;
-            let serving = serves_now.as_ref().map(|run| run.facts.horizon);
             // A cluster's first run takes no quota away, and neither does the one that serves.
-            let may = serves_now.as_ref().is_none_or(|run| run.id == asked.id);
-            if let Some(why) = if may { None } else { unserved(store, &asked, serving).await? } {
+            if let Some(serving) = serves_now.filter(|serving| serving.id != asked.id)
+                && let Some(why) = unserved(store, &asked, Some(serving.facts.horizon)).await?
+            {
                 return Err(TrainingError::Gate { run: *run, why });
             }
             // Read and checked: a damaged one would leave its cluster without a quota from the next start of a service on.

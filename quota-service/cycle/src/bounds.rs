@@ -39,7 +39,7 @@ pub struct Forecasted<'a> {
     pub members: &'a [DemandForecast],
     /// The evidence of its measured peaks.
     pub conformal: Option<&'a Conformal>,
-    /// The choice of validation; none before anything is trained.
+    /// Of validation, with the aggregation that serves; none before anything is trained.
     pub calibration: Option<&'a PoolCalibration>,
     /// The operator's setting; else validation chooses.
     pub aggregation: Option<Aggregation>,

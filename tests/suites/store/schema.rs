@@ -99,7 +99,7 @@ async fn read_all(store: &dyn store::Store) -> Result<(), StoreError> {
 
 /// Those that [`read_all`] reads.
 const TABLES: &str = "clusters capacity nodes pool_settings reservations overrides outcomes placed_pools etas eta_moves runs promotions \
-     audit tokens leases quotas newest_quotas series tasks pool_states";
+     audit tokens leases quotas newest_quotas series tasks";
 
 async fn columns_that_a_newer_program_adds_disturb_no_running_one(database: TestDatabase) {
     let store = database.store().await;

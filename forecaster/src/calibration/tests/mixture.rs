@@ -259,6 +259,22 @@ fn over_a_day_the_peak_that_forecasts_have_is_followed_where_they_are_right() {
 }
 
 #[test]
+fn over_a_day_the_peak_that_forecasts_have_has_no_part_where_half_of_the_peaks_were_above_it() {
+    let panel = panel(&[noise(500, 5, |_| 100.0, 6.0)]);
+    let horizon = HorizonHours::new(DAY).unwrap();
+    let weight = |says_gpus: f64| {
+        let steps = vec![super::gaussian_step(says_gpus, 2.0); DAY as usize];
+        let raw =
+            |at: usize| vec![DemandForecast::new(id("a"), hour(at), ForecastOrigin::Model, steps.clone()).unwrap()];
+        let mut calibrator = Calibrator::new(horizon, false);
+        (200..300).for_each(|at| calibrator.observe(&panel, hour(at), &raw(at)));
+        let known = calibrator.conformal(&panel, &raw(324), GuaranteeRate::GFS)[&id("a").pool].hours[23];
+        known.experts.iter().find(|one| one.expert == Expert::ForecastPeak).unwrap().weight
+    };
+    assert!(weight(90.0) == 0.0 && weight(120.0) > 0.0, "{} {}", weight(90.0), weight(120.0));
+}
+
+#[test]
 fn experts_are_asked_for_the_offered_hours_alone_and_say_the_same() {
     let panel = panel(&[noise(400, 7, |_| 50.0, 10.0)]);
     let (issues, horizon) = (issues(200, 300), HorizonHours::new(DAY).unwrap());
