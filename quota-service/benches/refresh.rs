@@ -181,6 +181,7 @@ fn learned(settings: &ServedSettings, known: &Known, until: UnixSeconds) -> Lear
             is_placed_here: false,
             hp_jobs: None,
             past_jobs: None,
+            last_usage: &[],
             measured_until: now,
             calibrated_hours: Calibrator::WINDOW_HOURS,
             learned: Some(&mut learned),

@@ -31,15 +31,19 @@ const FAILING_FOR_AT_MOST: Duration = Duration::from_mins(1);
 pub struct Refusal {
     /// For every caller to read.
     why: String,
-    /// Whether smaller writes may succeed meanwhile.
-    is_full: bool,
+    /// Whether other writes may succeed meanwhile: smaller ones on a full disk, those to other tables where a table is refused.
+    is_of_some: bool,
+    /// Whether one refusal is no chance: somebody has changed a permission or a table.
+    is_changed: bool,
 }
 
 impl Refusal {
     /// `None` where the database is not at fault.
     #[must_use]
     pub fn of(fault: &StoreError) -> Option<Self> {
-        fault.refuses_writes().then(|| Self { why: shown(fault), is_full: matches!(fault, StoreError::Full { .. }) })
+        let is_changed = matches!(fault, StoreError::Denied { .. } | StoreError::Schema { .. });
+        let is_of_some = is_changed || matches!(fault, StoreError::Full { .. });
+        fault.refuses_writes().then(|| Self { why: shown(fault), is_of_some, is_changed })
     }
 }
 
@@ -59,7 +63,7 @@ impl Refused {
     fn is_failing(&self) -> bool {
         let lasts = (self.apart * 2).clamp(FAILING_FOR, FAILING_FOR_AT_MOST);
         let is_over = self.has_written && self.last.elapsed() >= lasts;
-        self.times >= FAILING_WRITES && !is_over
+        (self.why.is_changed || self.times >= FAILING_WRITES) && !is_over
     }
 }
 
@@ -97,11 +101,12 @@ impl Health {
         self.tell();
     }
 
-    /// Notes that a write of a client was done. On a full disk small ones are while larger ones are refused.
+    /// Notes that a write of a client was done. On a full disk small ones are while larger ones are refused, and where a table is
+    /// refused those to other tables.
     pub fn note_write(&self) {
         let mut refused = self.refused();
-        match refused.as_mut().filter(|refused| refused.why.is_full && refused.is_failing()) {
-            Some(full) => full.has_written = true,
+        match refused.as_mut().filter(|refused| refused.why.is_of_some && refused.is_failing()) {
+            Some(some) => some.has_written = true,
             None => *refused = None,
         }
         drop(refused);
@@ -316,6 +321,18 @@ mod tests {
         assert_eq!(Refusal::of(&fenced), None);
         let denied = StoreError::Denied { reason: "password of headroom".to_owned() };
         assert!(!Refusal::of(&denied).unwrap().why.contains("headroom"), "secrets stay in the log");
+    }
+
+    #[test]
+    fn a_table_that_is_refused_is_a_problem_at_once_and_until_writes_to_it_are_no_longer_refused() {
+        let health = Health::default();
+        let denied = StoreError::Denied { reason: "permission denied for table tasks (42501)".to_owned() };
+        health.note_refusal(Refusal::of(&denied).unwrap());
+        health.note_write();
+        health.note_proof(&Ok(()));
+        assert!(health.problem().is_some(), "writes to other tables are taken");
+        pass(&health, FAILING_FOR);
+        assert_eq!(health.problem(), None, "nobody was refused for ten seconds, and another write was taken");
     }
 
     #[test]

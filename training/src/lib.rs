@@ -13,6 +13,7 @@ pub mod gate;
 pub mod history;
 pub mod jobs;
 pub mod learn;
+mod lent;
 pub mod losses;
 mod offered;
 mod parameters;

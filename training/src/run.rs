@@ -10,7 +10,7 @@ use crate::learn::{Served, learn_served};
 use crate::losses::{self, StoredScores};
 use crate::scores::{PoolScoresBody, ScoresBody, pools_table, scores_table};
 use crate::usage::Usage;
-use crate::{files, history, jobs, offered, parameters, shard};
+use crate::{files, history, jobs, lent, offered, parameters};
 use command_line::{print_json, print_notice, print_text, say};
 use datasets::{Panel, TimeSplit};
 use forecaster::blend::Settings;
@@ -69,6 +69,8 @@ pub struct RunReport {
     pub horizon_warning: Option<String>,
     /// HP jobs of lists that are kept with it.
     pub jobs: usize,
+    /// The clusters that lent it hours (`--borrow`).
+    pub borrowed_from: Vec<String>,
     pub train_s: f64,
     pub scores: KeptScores,
     pub aggregations: Vec<ChosenAggregation>,
@@ -149,7 +151,7 @@ pub async fn train_cluster(
 ) -> Result<(RunReport, Option<TrainingError>), TrainingError> {
     // 1. Read.
     let demand = Demand::open(usage, store, cluster, what.until, what.memory.bytes).await?;
-    let lenders = lent((usage, store), cluster, what, seed).await?;
+    let lenders = lent::of((usage, store), cluster, what, seed).await?;
     let promoted = store.promoted(&cluster.name).await?;
     // 2. Learn.
     let offers = offered::by_pool(store, &cluster.name, demand.pools()).await?;
@@ -197,32 +199,8 @@ pub async fn train_cluster(
     };
     let refused = why.map(|why| TrainingError::Gate { run: id, why });
     let report = report(id, panel, &trained, new.scores, train_ms, promote, sha);
-    Ok((RunReport { calendar_warning, horizon_warning, ..report }, refused))
-}
-
-/// Histories of the clusters to borrow rows from, in files.
-async fn lent(
-    (usage, store): (Usage<'_>, &dyn Store),
-    cluster: &Cluster,
-    what: &Train,
-    seed: u64,
-) -> Result<Vec<Demand>, TrainingError> {
-    if what.borrow == 0 {
-        return Ok(Vec::new());
-    }
-    if what.model.recipe().is_none() {
-        return Err(TrainingError::NothingToBorrow { model: what.model });
-    }
-    let mut lent = Vec::new();
-    for lender in shard::lenders(&store.clusters().await?, cluster, what.borrow, seed) {
-        match Demand::spool(usage, store, &lender, what.until, what.memory.bytes).await {
-            Ok(demand) => lent.push(demand),
-            // It has nothing to lend yet.
-            Err(TrainingError::NoUsage { .. } | TrainingError::NoHours { .. }) => {}
-            Err(fault) => return Err(fault),
-        }
-    }
-    Ok(lent)
+    let borrowed_from = lenders.iter().filter_map(lent::name).collect();
+    Ok((RunReport { calendar_warning, horizon_warning, borrowed_from, ..report }, refused))
 }
 
 fn plan(
@@ -294,6 +272,7 @@ fn report(
         calendar_warning: None,
         horizon_warning: None,
         jobs: trained.jobs.values().map(PastJobs::len).sum(),
+        borrowed_from: Vec::new(),
         train_s: train_ms as f64 / 1_000.0,
         scores,
         aggregations: trained.calibrations.iter().map(chosen).collect(),
@@ -321,6 +300,9 @@ fn print_report(report: &RunReport, is_refused: bool) {
     }
     if report.jobs > 0 {
         say(format_args!("it keeps {} HP jobs of --jobs", report.jobs));
+    }
+    if !report.borrowed_from.is_empty() {
+        say(format_args!("hours of {} were lent to it", report.borrowed_from.join(", ")));
     }
     let scores = &report.scores;
     say(format_args!("validation, {} issue times from {}:", scores.validation_issue_times, scores.validation_from));

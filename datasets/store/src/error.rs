@@ -302,7 +302,12 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
             Some(StoreError::Full { reason: format!("{reason}; free space on its disk") })
         }
         // The server, or a replica, is read-only.
-        ("25006", _) => Some(StoreError::Full { reason: format!("{reason}; name the server that takes writes") }),
+        ("25006", _) => {
+            let reason = format!(
+                "{reason}; name the server that takes writes, or, if it is this one, set default_transaction_read_only to off for its database and user"
+            );
+            Some(StoreError::Full { reason })
+        }
         // Serialization failure, deadlock, lock not available, statement cancelled.
         ("40001" | "40P01" | "55P03" | "57014", _) => Some(StoreError::Busy { reason }),
         // 23514: a CHECK of the table; class 22: numbers, times and texts that the column cannot hold.
@@ -314,20 +319,29 @@ fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         }
         // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
         ("25P03", _) | (_, "08" | "53" | "57" | "58") => Some(StoreError::Unavailable { reason }),
+        // Raised by code that somebody added to the tables: these have no triggers, rules or functions of their own.
+        (_, "09" | "27" | "38" | "39" | "44" | "P0") => {
+            let reason =
+                format!("{reason}; a trigger, rule or view that is not of this program refuses it: remove or correct that");
+            Some(StoreError::Denied { reason })
+        }
         ("3F000", _) => {
             let reason = format!("{reason}; create the schema that search_path names, or correct search_path");
             Some(StoreError::Schema { reason })
         }
-        // A table or a column: a program begins only where all are there.
-        ("42P01" | "42703", _) => {
-            let reason = format!(
-                "{reason}; its tables are not as they were when this program began: undo the change of search_path, or restart it once the tables are back"
-            );
-            Some(StoreError::Schema { reason })
+        // A table, a column, its type: a program begins only where all are there.
+        ("42P01" | "42703" | "42804" | "42883", _) => {
+            Some(StoreError::Schema { reason: tables_changed(&reason) + " (is it search_path?)" })
         }
         ("XX001" | "XX002", _) => Some(StoreError::Corrupt { what: "a table or index".to_owned(), reason }),
         _ => None,
     }
+}
+
+fn tables_changed(reason: &str) -> String {
+    format!(
+        "{reason}; its tables are not as they were when this program began: undo what was changed, or restart it once they are back"
+    )
 }
 
 /// Codes: <https://www.sqlite.org/rescode.html>; the low byte of an extended code is the primary one.
@@ -336,6 +350,9 @@ fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
     let code = code.parse::<u32>().ok()?;
     // 275: a CHECK of the table.
     match if code == 275 { 20 } else { code & 0xff } {
+        1 if message.starts_with("no such table") || message.starts_with("no such column") => {
+            Some(StoreError::Schema { reason: tables_changed(&reason) })
+        }
         // Too big; of another type than the column.
         18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         5 | 6 => Some(StoreError::Busy { reason }),

@@ -134,6 +134,17 @@ impl JobHistory {
         self.seen_at.zip(self.whole_since).map_or(0, |(now, since)| now.since_s(since))
     }
 
+    /// GPUs of all jobs that were there at any time from `from` on and before `to`, in thousandths: no less than they ever needed
+    /// together within it. None where not every job of that time is known.
+    #[must_use]
+    pub fn gpus_milli_within(&self, from: UnixSeconds, to: UnixSeconds) -> Option<u64> {
+        let is_known = self.whole_since.is_some_and(|since| since <= from) && self.seen_at.is_some_and(|seen| to <= seen);
+        let ended = self.ended.iter().map(|job| (job.submitted, job.submitted.plus_s(job.lasted_s()), job.gpus_milli));
+        let present = self.present.values().map(|job| (job.submitted, to, job.gpus_milli));
+        let was_there = |(begun, end, _): &(UnixSeconds, UnixSeconds, u32)| *begun < to && *end >= from;
+        is_known.then(|| ended.chain(present).filter(was_there).map(|(_, _, milli)| u64::from(milli)).sum())
+    }
+
     /// Numbers of the jobs that are known.
     #[must_use]
     pub fn seen(&self) -> SeenJobs {

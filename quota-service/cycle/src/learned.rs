@@ -1,6 +1,7 @@
 //! State learned of one pool, kept from renewal to renewal.
 
 use crate::bounds::ForecastBound;
+use crate::jobs::{HourUsage, JobsMissing, jobs_missing};
 use forecaster::DamagedBytes;
 use forecaster::jobs::{JobExpert, PastJobs, SeenJobs, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
@@ -161,6 +162,11 @@ impl Learned {
         let shared = jobs.map(shared);
         let jobs = shared.is_some().then(|| self.jobs.history().seen());
         Moving { hp_demand, shared: shared.unwrap_or_default(), jobs, mixed }
+    }
+
+    /// Whether the jobs that were reported are only a part of what the pool used in these hours, as in [`jobs_missing`].
+    pub(crate) fn jobs_missing(&self, usage: &[HourUsage]) -> Option<JobsMissing> {
+        jobs_missing(usage, self.jobs.history())
     }
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises

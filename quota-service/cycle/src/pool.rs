@@ -1,6 +1,7 @@
 //! One pool, one renewal.
 
 use crate::bounds::ForecastBound;
+use crate::jobs::{HourUsage, JobsMissing};
 use crate::learned::{Jobs, Learned, Moving};
 use forecaster::jobs::PastJobs;
 use forecaster::risk::{Controlled, Moment, supported_rate};
@@ -28,6 +29,8 @@ pub struct Inputs<'a> {
     pub hp_jobs: Option<&'a [HpJob]>,
     /// Those of a list that the model was trained with; none where there was no list.
     pub past_jobs: Option<&'a PastJobs>,
+    /// Usage of the last hours, which reported HP jobs are held against.
+    pub last_usage: &'a [HourUsage],
     /// The end of the newest hour whose usage is known.
     pub measured_until: UnixSeconds,
     /// Hours of demand that the forecast's bounds are calibrated on; 0 where they are not.
@@ -53,6 +56,8 @@ pub struct Decided {
     pub supply: Supply,
     /// Demand from moment to moment, where it is measured so.
     pub moving: Option<Moving>,
+    /// Of the HP jobs that the pool's scheduler reports, where they are only a part: nothing is then taken from them.
+    pub jobs_missing: Option<JobsMissing>,
     /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
     /// For each of the offered hours the largest p that what was measured can tell ([`supported_rate`]): where it is below the one
@@ -90,14 +95,20 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     // 1. Supply.
     let supply = supply(inputs.known, inputs.settings, inputs.now)?;
     // 2. Bounds of the peak: of the forecast, and of what demand and its jobs do from moment to moment, where that is known.
-    let needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
-    let moving = match (&mut inputs.learned, inputs.hp_demand) {
+    let mut needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
+    let mut moving = match (&mut inputs.learned, inputs.hp_demand) {
         (Some(learned), Some(hp_demand)) => {
             let jobs = inputs.hp_jobs.map(|now| Jobs { now, past: inputs.past_jobs });
             Some(learned.mix(inputs.now, (hp_demand, jobs), inputs.forecast))
         }
         _ => None,
     };
+    // A part of the jobs is no demand: as if none had been reported, until all are.
+    let jobs_missing = jobs_missing(&inputs);
+    if jobs_missing.is_some() {
+        needed = needed.max(supply.latest_demand);
+        (inputs.hp_demand, moving) = (None, None);
+    }
     let peak = peak_bounds(&inputs, moving.as_ref(), needed);
     // 3. Moved to what keeps the promise, and by what people asked for.
     let controlled = control(&mut inputs, &supply, &peak, needed);
@@ -126,7 +137,7 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
         _ => None,
     };
     let quotas = moved.map_or(unmoved, |moved| cut(&supply, &demand, moved.to.eta));
-    Ok(Decided { supply, moving, controlled, supported, demand, quotas, eta_decision, moved })
+    Ok(Decided { supply, moving, jobs_missing, controlled, supported, demand, quotas, eta_decision, moved })
 }
 
 /// The quotas under bounds with overrides.
@@ -134,6 +145,12 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
 pub fn cut(supply: &Supply, demand: &[Overridden], eta: Eta) -> Vec<Quota> {
     let bounds: Vec<Bound> = demand.iter().map(|one| one.bound).collect();
     quotas(supply, &bounds, eta)
+}
+
+/// Jobs of a pool that is placed here are its own usage.
+fn jobs_missing(inputs: &Inputs<'_>) -> Option<JobsMissing> {
+    let is_reported = !inputs.is_placed_here && inputs.hp_jobs.is_some();
+    inputs.learned.as_ref().filter(|_| is_reported)?.jobs_missing(inputs.last_usage)
 }
 
 /// By the hours that the forecast's bounds are calibrated on, or by those for which the pool was watched.

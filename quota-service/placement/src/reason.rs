@@ -82,6 +82,15 @@ pub enum Reason {
         /// The start of the hour.
         hour: UnixSeconds,
     },
+    /// The HP jobs that a scheduler reports are only a part of what the pool uses.
+    HpJobsMissing {
+        /// Hours that were compared.
+        hours: usize,
+        /// The mean usage of those hours.
+        usage: MilliGpus,
+        /// The mean, over those hours, of all jobs that were there within the hour.
+        jobs: MilliGpus,
+    },
     /// Some organizations were forecast by the cold-start rule.
     ColdStart {
         /// Organizations that training did not know.
@@ -144,6 +153,7 @@ impl Reason {
             Self::ReservedAhead { .. } => "reserved_ahead",
             Self::Released { .. } => "released",
             Self::UsageIncomplete { .. } => "usage_incomplete",
+            Self::HpJobsMissing { .. } => "hp_jobs_missing",
             Self::ColdStart { .. } => "cold_start",
             Self::SeenInTraining { .. } => "seen_in_training",
             Self::ForecastEndsEarly { .. } => "forecast_ends_early",
@@ -189,6 +199,12 @@ impl fmt::Display for Reason {
             Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
             Self::UsageIncomplete { missing, organizations: all, hour } => partly(f, *missing, *all, *hour),
+            Self::HpJobsMissing { hours, usage, jobs } => write!(
+                f,
+                "the reported HP jobs are {jobs} GPUs in the last {}, and usage is {usage}: bounds follow usage; report all HP jobs \
+                 (hp_jobs), or none",
+                vocab::count(hours, "hour")
+            ),
             Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,

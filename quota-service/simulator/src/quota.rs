@@ -119,6 +119,7 @@ impl QuotaLoop {
             hp_demand: Some(hp_demand),
             hp_jobs: jobs.as_deref(),
             past_jobs: None,
+            last_usage: &[],
             measured_until: now,
             calibrated_hours: 0,
             learned: self.learned.as_mut(),

@@ -1,8 +1,8 @@
 //! Reasons why the writer of a pool refuses a call.
 
-use crate::health::Refusal;
 use crate::leases::Leader;
 use placement::pool::{Beside, Fault};
+use std::sync::Arc;
 use store::{StoreError, TaskStatus};
 use vocab::TaskId;
 
@@ -51,14 +51,17 @@ pub enum EngineError {
     Broken { detail: String },
     /// Nothing was acknowledged; what is stored is read again before the next decision.
     #[error("{detail}")]
-    Unavailable { detail: String, refusal: Option<Refusal> },
+    Unavailable { detail: String },
+    /// The same of the database, for every caller of the turn: the fault has the code that it has in a request of its own.
+    #[error(transparent)]
+    Turn(Arc<StoreError>),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl EngineError {
     pub(super) fn stopped() -> Self {
-        Self::Unavailable { detail: "the service is stopping".to_owned(), refusal: None }
+        Self::Unavailable { detail: "the service is stopping".to_owned() }
     }
 }
 

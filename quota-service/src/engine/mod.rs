@@ -271,7 +271,7 @@ async fn decided<C: Call>(
         "outcome",
         match &answer {
             Ok(answer) => C::outcome(answer),
-            Err(EngineError::Unavailable { .. } | EngineError::Store(_)) => "unavailable",
+            Err(EngineError::Unavailable { .. } | EngineError::Turn(_) | EngineError::Store(_)) => "unavailable",
             Err(_) => "refused",
         },
     );

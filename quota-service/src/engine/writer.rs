@@ -8,7 +8,6 @@ use super::state::State;
 use super::tally::Tally;
 use super::turn::Draft;
 use super::views;
-use crate::health::Refusal;
 use crate::metrics;
 use serving::standing::Standing;
 use std::any::Any;
@@ -189,9 +188,6 @@ impl Writer {
         } else {
             tracing::debug!(pool = %self.pool, %fault, "the pool decided nothing in this turn");
         }
-        if matches!(fault, TurnFault::Store(StoreError::NotAudited { .. })) {
-            metrics::audit_failed();
-        }
         for one in queued {
             one.refuse(fault.answer());
         }
@@ -252,10 +248,16 @@ impl Writer {
 #[derive(Debug, thiserror::Error)]
 enum TurnFault {
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(Arc<StoreError>),
     /// A bug: the decision panicked.
     #[error("the decision has panicked: {0}")]
     Panicked(String),
+}
+
+impl From<StoreError> for TurnFault {
+    fn from(fault: StoreError) -> Self {
+        Self::Store(Arc::new(fault))
+    }
 }
 
 impl TurnFault {
@@ -265,7 +267,7 @@ impl TurnFault {
     }
 
     /// Whether an order is at fault, and not the database: the same again is refused again.
-    const fn is_of_content(&self) -> bool {
+    fn is_of_content(&self) -> bool {
         match self {
             Self::Store(fault) => fault.is_of_content(),
             Self::Panicked(_) => true,
@@ -278,8 +280,11 @@ impl TurnFault {
         match self {
             Self::Panicked(_) => EngineError::Broken { detail },
             Self::Store(fault) if fault.is_of_content() => EngineError::Refused { detail },
-            Self::Store(StoreError::Full { reason }) => EngineError::Store(StoreError::Full { reason: reason.clone() }),
-            Self::Store(fault) => EngineError::Unavailable { detail, refusal: Refusal::of(fault) },
+            // Of what is stored beside the order: it is read again, and the same order may be taken then.
+            Self::Store(fault) if matches!(**fault, StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {
+                EngineError::Unavailable { detail }
+            }
+            Self::Store(fault) => EngineError::Turn(fault.clone()),
         }
     }
 }

@@ -6,10 +6,10 @@ use super::places::Taken;
 use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
-use crate::health::Refusal;
 use crate::leases::Leader;
 use crate::metrics;
 use placement::pool::Fault;
+use std::sync::Arc;
 use store::StoreError;
 use wire::{FieldError, FieldFault, Problem};
 
@@ -84,11 +84,9 @@ pub enum ApiError {
     },
     /// A bug; the log has it.
     Broken,
-    /// The writer of a pool could not write; nothing was done.
+    /// The writer of a pool could not write, and the database is not why; nothing was done.
     NotWritten {
         detail: String,
-        /// Of the database, where that is why.
-        refusal: Option<Refusal>,
     },
     Query {
         detail: String,
@@ -120,12 +118,12 @@ pub enum ApiError {
     Receive {
         detail: String,
     },
-    Store(StoreError),
+    Store(Arc<StoreError>),
 }
 
 impl From<StoreError> for ApiError {
     fn from(fault: StoreError) -> Self {
-        Self::Store(fault)
+        Self::Store(Arc::new(fault))
     }
 }
 
@@ -145,11 +143,11 @@ impl From<EngineError> for ApiError {
             EngineError::Promised { .. } => Self::Placing(PlacingFault::Promised { detail }),
             EngineError::OpenTasks { tasks } => Self::Placing(PlacingFault::OpenTasks { tasks }),
             EngineError::TooLarge { .. } => Self::Placing(PlacingFault::TooLarge { detail }),
-            EngineError::Undecided => Self::NotWritten { detail, refusal: None },
+            EngineError::Undecided | EngineError::Unavailable { .. } => Self::NotWritten { detail },
             EngineError::Refused { detail } => Self::Refused { detail },
             EngineError::Broken { .. } => Self::Broken,
-            EngineError::Unavailable { detail, refusal } => Self::NotWritten { detail, refusal },
-            EngineError::Store(fault) => Self::Store(fault),
+            EngineError::Turn(fault) => Self::Store(fault),
+            EngineError::Store(fault) => Self::Store(Arc::new(fault)),
         }
     }
 }
@@ -283,7 +281,7 @@ impl ApiError {
             }
             Self::Refused { detail } => of(422, "refused", "The database cannot hold this", detail),
             Self::Broken => of(500, "internal", "The service failed", "see the log of the service".to_owned()),
-            Self::NotWritten { detail, .. } => {
+            Self::NotWritten { detail } => {
                 Problem { retry_after_s: Some(1), ..of(503, "not-written", "Not written", detail) }
             }
             other => unreachable!("no problem of a task: {other:?}"),
@@ -357,8 +355,10 @@ impl ApiError {
                 let detail = format!("its file is not the opened one: {reason}");
                 Self::plain(503, "store-lost", "The database is lost", detail)
             }
-            StoreError::Unavailable { .. } | StoreError::Busy { .. } | StoreError::Fenced { .. } => {
-                response::no_answer(detail)
+            StoreError::Unavailable { .. } => response::no_answer(detail),
+            // These pass within a moment.
+            StoreError::Busy { .. } | StoreError::Fenced { .. } => {
+                Problem { retry_after_s: Some(1), ..response::no_answer(detail) }
             }
             // Of the operator's doing while the service runs: a password, a permission, search_path, a certificate.
             StoreError::Denied { .. } | StoreError::Tls { .. } | StoreError::Schema { .. } => {

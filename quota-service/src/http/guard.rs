@@ -199,7 +199,7 @@ pub async fn guarded(
         },
         () = tokio::time::sleep(limit) => Some(ApiError::TooSlow { seconds: limit.as_secs() }.into_response()),
         // A request that waits for a lost database is answered now, not after the time limits of its connections.
-        reason = health.gone() => Some(ApiError::Store(StoreError::Unavailable { reason }).into_response()),
+        reason = health.gone() => Some(ApiError::from(StoreError::Unavailable { reason }).into_response()),
     };
     match sent {
         Some(response) => response,
@@ -234,7 +234,7 @@ async fn written(
         Err(fault) => match fault.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => {
-                Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned(), refusal: None }))
+                Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned() }))
             }
         },
     }
@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn a_leader_that_is_dead_or_a_full_queue_is_no_refusal_of_the_database() {
         let dead = ApiError::plain(503, "not-the-writer", "The leader does not answer", "try again".to_owned());
-        let stopping = || ApiError::NotWritten { detail: "the service is stopping".to_owned(), refusal: None };
-        let full = || ApiError::Store(StoreError::Full { reason: "no space".to_owned() });
+        let stopping = || ApiError::NotWritten { detail: "the service is stopping".to_owned() };
+        let full = || ApiError::from(StoreError::Full { reason: "no space".to_owned() });
         let after = |refused: &dyn Fn() -> ApiError| {
             let health = Health::default();
             (0..5).for_each(|_| note(&health, &refused().into_response()));

@@ -1,8 +1,18 @@
 //! How the forecast's bound was mixed with what is known of this moment, in words and numbers.
 
 use super::cluster::PoolQuota;
+use cycle::JobsMissing;
 use forecaster::bound::PoolBound;
+use placement::Reason;
+use vocab::MilliGpus;
 use wire::{JobsExplanation, LiveExplanation};
+
+/// Why nothing is taken from the HP jobs that were reported.
+pub fn jobs_missing(missing: JobsMissing) -> Reason {
+    let gpus = |gpus: f64| MilliGpus::nearest(gpus).unwrap_or(MilliGpus::MAX);
+    let JobsMissing { hours, usage_gpus, jobs_gpus } = missing;
+    Reason::HpJobsMissing { hours, usage: gpus(usage_gpus), jobs: gpus(jobs_gpus) }
+}
 
 /// How the forecast's bound was mixed with the live one, and with that of the HP jobs.
 pub fn live_sentence(pool: &PoolQuota, bound: &PoolBound, place: usize) -> String {

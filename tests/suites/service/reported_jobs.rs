@@ -5,6 +5,7 @@ use tests::on_both_databases;
 
 on_both_databases![
     bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart,
+    a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_are_reported,
     hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle,
     a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number,
 ];
@@ -24,10 +25,15 @@ fn jobs(now: UnixSeconds) -> Value {
 
 /// Usage of the hour that is over, and the state with its jobs; then a renewal.
 async fn report(service: &TestService) {
+    report_beside(service, 24).await;
+}
+
+/// The same, with so many GPUs of usage.
+async fn report_beside(service: &TestService, gpus: u32) {
     service.pass_s(300);
     let now = service.service.core.clock.now();
     let hour = now.hour().unwrap();
-    let row = |organization: &str| json!({ "hour": hour.plus_hours(-1).instant().to_string(), "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": 28 });
+    let row = |organization: &str| json!({ "hour": hour.plus_hours(-1).instant().to_string(), "cluster": "demo", "gpu_model": "A100", "organization": organization, "demand_gpus": f64::from(gpus) / 3.0 });
     let rows: Vec<Value> = ["org-000", "org-001", "org-002"].map(row).into();
     if hour.instant() > end() && now.since_s(hour.instant()) < 300 {
         let _ = service.post("/v1/usage", &json!({ "rows": rows })).await.expect(200);
@@ -78,6 +84,23 @@ async fn bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart(
     let _ = again.put(STATE, &state(500, 300, &json!({}), now.plus_s(180))).await.expect(200);
     again.renew().await;
     assert_eq!(live(&again).await, Value::Null);
+}
+
+async fn a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_are_reported(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    for _ in 0..5 * 12 {
+        report_beside(&service, 84).await;
+    }
+    let four = quota(&service, 4).await;
+    let place = codes(&four).iter().position(|code| code == "hp_jobs_missing").expect("a reason");
+    let detail = four["reasons"][place]["detail"].as_str().unwrap();
+    assert!(detail.contains("are 28.000 GPUs in the last 3 hours, and usage is 84.000: bounds"), "{detail}");
+    assert!(live(&service).await.is_null() && number(&four["demand_bound_gpus"]) >= 84.0, "{four}");
+    for _ in 0..4 * 12 {
+        report_beside(&service, 24).await;
+    }
+    assert!(!codes(&quota(&service, 4).await).contains(&"hp_jobs_missing".to_owned()));
+    assert_eq!(number(&live(&service).await["jobs"]["running"]), 1.0, "all jobs are reported again");
 }
 
 async fn hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle(database: TestDatabase) {

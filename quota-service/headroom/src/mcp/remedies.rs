@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 86] = [
+const REMEDIES: [(&str, &str); 87] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -37,6 +37,7 @@ const REMEDIES: [(&str, &str); 86] = [
     ("held_by_hp", "wait until high-priority tasks end, or choose another pool"),
     ("held_by_idle", "wait until GPUs fall idle: the forecast would allow more"),
     ("held_by_shorter_guarantee", "ask for fewer GPUs: a longer guarantee counts in the shorter ones, too"),
+    ("hp_jobs_missing", "have the scheduler report all HP jobs of the pool, or none"),
     ("inputs_missing", "have an operator find out why usage is missing"),
     ("inventory", "nothing is to be done: this much stays free with the guarantee rate"),
     ("kept_for_reservation", "wait until the time that `detail` names, or choose another pool"),

@@ -40,7 +40,6 @@ impl IntoResponse for ApiError {
         };
         let refusal = match &self {
             Self::Store(fault) => Refusal::of(fault),
-            Self::NotWritten { refusal, .. } => refusal.clone(),
             _ => None,
         };
         let problem = self.problem();
@@ -73,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_and_a_lost_database_have_their_own_answers_and_secrets_stay_in_the_log() {
-        let of = |fault: StoreError| ApiError::Store(fault).problem();
+        let of = |fault: StoreError| ApiError::from(fault).problem();
         let full = of(StoreError::Full { reason: "no space left on device".into() });
         assert_eq!((full.status, full.code.as_str(), full.retry_after_s), (507, "store-full", None));
         let gone = of(StoreError::Unavailable { reason: "connection refused".into() });

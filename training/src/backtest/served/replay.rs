@@ -192,6 +192,7 @@ impl Service<'_> {
             hp_demand,
             hp_jobs,
             past_jobs: known.and_then(|jobs| jobs.past),
+            last_usage: &[],
             measured_until: issue.instant(),
             calibrated_hours: 0,
             learned: Some(&mut self.learned),
