@@ -4,11 +4,11 @@ use super::history::{JobHistory, MOST_ORGANIZATIONS};
 use super::past::{PastJob, PastJobs};
 use vocab::UnixSeconds;
 
-/// Bins of age: up to a minute, then each √2 times as long as all before; the last has no end and begins at 15 days.
-const BINS: usize = 31;
+/// Bins of age: up to a minute, then two for each √2 times that all before last; the last has no end and begins at 18 days.
+const BINS: usize = 61;
 /// Classes of size: 1, 2, up to 4, 8, 16 GPUs, and more.
 const SIZES: usize = 6;
-/// Ends that the hazard of all sizes, and that of a size, counts for in the one below.
+/// Ends that a hazard counts for in the one below: of two bins in each of them, of all sizes in a size, of a size in an organization.
 const PRIOR_ENDS: f64 = 4.0;
 /// The hazard of an age at which nothing was seen: half an end in so many seconds.
 const UNSEEN: (f64, f64) = (0.5, 10_000.0);
@@ -32,10 +32,16 @@ impl Counts {
     }
 
     /// Hazards in ends a second; `prior` counts for some ends of its own.
-    fn hazards(&self, prior: Option<&[f64; BINS]>) -> [f64; BINS] {
-        std::array::from_fn(|bin| match prior {
-            Some(prior) => (self.ends[bin] + PRIOR_ENDS) / (self.exposed_s[bin] + PRIOR_ENDS / prior[bin]),
-            None => (self.ends[bin] + UNSEEN.0) / (self.exposed_s[bin] + UNSEEN.1),
+    fn hazards(&self, prior: &[f64; BINS]) -> [f64; BINS] {
+        std::array::from_fn(|bin| (self.ends[bin] + PRIOR_ENDS) / (self.exposed_s[bin] + PRIOR_ENDS / prior[bin]))
+    }
+
+    /// The hazards of two bins each, the first bin alone: few ends say nothing of so short an age as a bin.
+    fn hazards_of_two(&self) -> [f64; BINS] {
+        std::array::from_fn(|bin| {
+            let two = bin - usize::from(bin > 0 && bin % 2 == 0)..bin + 1 + bin % 2;
+            let sum = |of: &[f64; BINS]| of[two.clone()].iter().sum::<f64>();
+            (sum(&self.ends) + UNSEEN.0) / (sum(&self.exposed_s) + UNSEEN.1)
         })
     }
 }
@@ -186,16 +192,16 @@ fn places(history: &JobHistory, past: Option<&PastJobs>) -> (Vec<u16>, usize) {
     (places, all)
 }
 
-/// The hazards of few jobs lean on those of their size, and these on those of all.
+/// The hazards of few jobs lean on those of their size, these on those of all, and these on those of two bins of age.
 fn curves(counts: &[Counts], edges_s: &[f64; BINS]) -> Vec<Curve> {
     let (mut all, mut sizes) = (Counts::NONE, [Counts::NONE; SIZES]);
     for (number, of) in counts.iter().enumerate() {
         sizes[number % SIZES].add(of);
         all.add(of);
     }
-    let of_all = all.hazards(None);
-    let of_sizes = sizes.map(|size| size.hazards(Some(&of_all)));
-    let curve = |(number, of): (usize, &Counts)| Curve::of(of.hazards(Some(&of_sizes[number % SIZES])), edges_s);
+    let of_all = all.hazards(&all.hazards_of_two());
+    let of_sizes = sizes.map(|size| size.hazards(&of_all));
+    let curve = |(number, of): (usize, &Counts)| Curve::of(of.hazards(&of_sizes[number % SIZES]), edges_s);
     counts.iter().enumerate().map(curve).collect()
 }
 
@@ -217,7 +223,7 @@ fn group(organization: u16, gpus_milli: u32) -> usize {
 }
 
 fn edges_s() -> [f64; BINS] {
-    std::array::from_fn(|bin| if bin == 0 { 0.0 } else { FIRST_S * 2.0_f64.powf((bin as f64 - 1.0) / 2.0) })
+    std::array::from_fn(|bin| if bin == 0 { 0.0 } else { FIRST_S * 2.0_f64.powf((bin as f64 - 1.0) / 4.0) })
 }
 
 /// The bin that an age is in.

@@ -95,12 +95,13 @@ fn jobs_that_always_end_after_an_hour_make_room_for_those_that_come() {
 fn bounds_are_drawn_from_windows_of_an_hour_until_there_are_those_of_four_hours() {
     let drawn = |now: i64| {
         let history = watched(&hourly(1), now);
-        let drawn = bounds(alone(&history), at(now), 0, &[hours(1), hours(4), hours(24)], (GuaranteeRate::GFS, 1));
+        let demand = milli(&present(&hourly(1), now));
+        let drawn = bounds(alone(&history), at(now), demand, &[hours(1), hours(4), hours(24)], (GuaranteeRate::GFS, 1));
         drawn.map(|bounds| (bounds[0], bounds.len()))
     };
     assert_eq!(drawn(6_000), None);
     assert_eq!(drawn(6_300), Some((8.0, 2)), "an hour says nothing of 24");
-    assert_eq!(drawn(27_600), Some((8.0, 2)));
+    assert_eq!(drawn(27_600), Some((8.0, 2)), "the one that runs will have ended as the next one comes");
     assert_eq!(drawn(27_900), Some((8.0, 3)), "sixteen windows of four hours");
     let history = watched(&hourly(1), 27_600);
     let beside_a_forecast = Known { is_early: false, ..alone(&history) };

@@ -68,3 +68,20 @@ fn ages_lower_the_loss_where_long_jobs_come_irregularly_and_shuffled_ages_do_not
         assert!(jobs > usual && mixed > usual, "{seed}: {jobs} {mixed} {usual}");
     }
 }
+
+#[test]
+fn jobs_that_all_last_three_hours_end_after_three_hours_once_many_are_known_and_few_say_little() {
+    let survival = |count: i64| {
+        // One after the other, so that none is there at the end.
+        let list: Vec<Listed> = (0..count).map(|number| (number * 11_100, 10_800, 4, "vision")).collect();
+        let history = watched(&list, count * 11_100);
+        let survival = Survival::learn(&history, None, at(count * 11_100));
+        let ends_by = |age_s: f64| 1.0 - (-survival.of(1, 4_000).hazard_until(age_s)).exp();
+        [9_000.0, 10_800.0].map(ends_by)
+    };
+    let [early, whole] = survival(200);
+    assert!(early < 0.05 && whole > 0.6, "{early} {whole}");
+    // The ends of three jobs say that jobs end, and little of when.
+    let [early, _] = survival(3);
+    assert!(early > 0.2, "{early}");
+}
