@@ -36,7 +36,7 @@ impl fmt::Display for HourRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
     #[error(
-        "the history from {start} to {until} has {have} h, and training needs {need} h \
+        "the history begins at {start} and has {have} h before {until}, and training needs {need} h \
          ({lookback_hours} h lookback, and {} h each to learn and to choose from at {horizon} horizon): \
          ingest more, choose a later time (--until of train, --from of a backtest), or a shorter --lookback",
         (need - lookback_hours) / 2
@@ -49,7 +49,9 @@ pub enum SplitError {
         lookback_hours: usize,
         horizon: HorizonHours,
     },
-    #[error("--from {from} is after the last hour at which {horizon} targets end by --to {to}")]
+    #[error(
+        "no forecast of {horizon} lies between --from {from} and --to {to}: write a later --to, or an earlier --from"
+    )]
     EmptyTest { from: HourStart, to: HourStart, horizon: HorizonHours },
 }
 
@@ -162,6 +164,6 @@ mod tests {
     #[test]
     fn a_history_that_is_too_short_says_what_is_missing() {
         let fault = TimeSplit::new(hour(0), hour(200), 168, HorizonHours::new(4).unwrap()).unwrap_err();
-        assert!(fault.to_string().contains("has 200 h, and training needs 222 h"), "{fault}");
+        assert!(fault.to_string().contains(", and training needs 222 h"), "{fault}");
     }
 }

@@ -119,8 +119,8 @@ pub enum DatabaseCommand {
     Migrate,
     /// Delete rows that are older than a number of days
     #[command(after_long_help = "Examples:\n  \
-        quota-service database retain --usage-days 730 --history-days 90 --dry-run\n  \
-        quota-service database retain --usage-days 730 --history-days 90 --tasks-days 30 --audit-days 400\n\n\
+        quota-service database retain --usage-days 730 --dry-run\n  \
+        quota-service database retain --usage-days 730 --history-days 7\n\n\
         Rows of other kinds stay, and so does the last quota of each pool. Services do the same every hour, by the \
         settings retain_usage_days and so on.")]
     Retain(RetainFlags),

@@ -8,7 +8,7 @@ use store::StoreError;
 pub enum ServiceError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{0} cannot be listened on: {1}")]
+    #[error("{0} cannot be listened on: {1}; choose another address (--listen), or end what listens there (ss -ltnp)")]
     Bind(SocketAddr, std::io::Error),
     #[error("the renewal of the quotas has ended, which is a bug: see the log; the service stops, restart it")]
     NotRenewing,
@@ -58,7 +58,7 @@ impl From<ServiceError> for Failure {
             | Webhook { .. }
             | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
-            Store(fault) if fault.is_no_database() => Exit::DataInvalid,
+            Store(fault) if fault.is_bad_data() => Exit::DataInvalid,
             Store(_) | Bind(..) | NotRenewing | Signals(_) => Exit::Failure,
         };
         Self::new(exit, fault)

@@ -33,7 +33,7 @@ pub struct Refusal {
     why: String,
     /// Whether other writes may succeed meanwhile: smaller ones on a full disk, those to other tables where a table is refused.
     is_of_some: bool,
-    /// Whether one refusal is no chance: somebody has changed a permission or a table.
+    /// Whether one refusal is no chance: a permission or a table was changed.
     is_changed: bool,
 }
 

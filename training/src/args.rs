@@ -207,8 +207,6 @@ pub struct Train {
     /// Learn from hours before this one only
     #[arg(long, value_name = "TIME", value_parser = command_line::hour)]
     pub until: Option<HourStart>,
-    #[command(flatten)]
-    pub jobs: JobLists,
     /// Promote the run if it passes the gate, else end with exit code 7. A cluster's first run needs no asking
     #[arg(long)]
     pub promote: bool,
@@ -219,6 +217,9 @@ pub struct Train {
     /// have answered them (usage on time, promise peak); as above
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     pub min_coverage: Option<f64>,
+    // Last: what follows stands under the heading of its flags.
+    #[command(flatten)]
+    pub jobs: JobLists,
 }
 
 #[derive(Debug, Args)]

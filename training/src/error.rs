@@ -59,7 +59,7 @@ pub enum TrainingError {
     NoCluster { name: ClusterName, known: String },
     #[error("name one with --cluster; there are {known}")]
     WhichCluster { known: String },
-    #[error("{}: {why}", file.display())]
+    #[error("{}: {why}: name a file of train tune --out", file.display())]
     SettingsFile { file: PathBuf, why: String },
     #[error("--settings {}: {why}", file.display())]
     SettingsUnread { file: PathBuf, why: String },
@@ -91,7 +91,9 @@ pub enum TrainingError {
     RunsDiffer { one: String, other: String },
     #[error("{run} forecasts {have}, and --horizon asks for {wanted}")]
     OtherHorizon { run: RunId, have: vocab::HorizonHours, wanted: vocab::HorizonHours },
-    #[error("cluster {cluster} was measured until {end}, and --to {to} lies after it")]
+    #[error("--minutes: {why}")]
+    OtherMinutes { why: String },
+    #[error("usage of cluster {cluster} ends before {end}, and --to {to} is not before that: choose an earlier --to")]
     NotMeasured { cluster: ClusterName, end: HourStart, to: HourStart },
     #[error("none of the clusters was measured in the window: nothing could be scored")]
     NothingScored,
@@ -182,7 +184,7 @@ impl From<StoreError> for TrainingError {
 fn of_store(fault: &StoreError) -> Exit {
     match fault {
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,
-        fault if fault.is_no_database() => Exit::DataInvalid,
+        fault if fault.is_bad_data() => Exit::DataInvalid,
         fault if fault.is_retryable() => Exit::Unavailable,
         _ => Exit::Failure,
     }
@@ -242,6 +244,7 @@ fn exit_of(fault: &TrainingError) -> Exit {
         | E::Train { .. }
         | E::NoUsage { .. }
         | E::OtherJobs { .. }
+        | E::OtherMinutes { .. }
         | E::NoHours { .. }
         | E::Leak { .. }
         | E::NothingUnseen { .. }

@@ -11,7 +11,7 @@ use datasets::read::ReadOptions;
 use forecaster::jobs::{ListedJob, MOST_JOBS, PastJobs};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{HourStart, HpJob, PoolId, Task, TaskClass, UnixSeconds};
-pub use whole::{unlike_usage, whole};
+pub use whole::{unlike_minutes, unlike_usage, whole};
 
 /// The HP jobs of a pool, as if none waited, in the order of their submission.
 #[derive(Debug, Clone, Default)]

@@ -35,7 +35,8 @@ pub async fn of(
     }
     if lent.is_empty() {
         let names: Vec<_> = asked.iter().map(|lender| lender.name.as_str()).collect();
-        let why = if names.is_empty() { "there is no other cluster".to_owned() } else { names.join(", ") + " has no usage" };
+        let why =
+            if names.is_empty() { "there is no other cluster".to_owned() } else { names.join(", ") + " has no usage" };
         print_notice(format_args!("note: cluster {} borrows nothing: {why}", cluster.name));
     }
     Ok(lent)

@@ -83,10 +83,12 @@ impl PoolScoresBody {
 /// Names with their scores, as a table. `train_s` is left out where nothing was trained.
 #[must_use]
 pub fn scores_table(rows: &[(String, ScoresBody, Option<f64>)]) -> String {
-    let header =
-        ["model", "mae_median", "rmse_mean", "pin0.9", "pin0.95", "crps", "cov0.9", "cov0.95", "maqe0.9", "train_s"];
+    let mut header =
+        vec!["model", "mae_median", "rmse_mean", "pin0.9", "pin0.95", "crps", "cov0.9", "cov0.95", "maqe0.9"];
+    let is_timed = rows.iter().any(|(_, _, train_s)| train_s.is_some());
+    header.extend(is_timed.then_some("train_s"));
     let row = |(name, scores, train_s): &(String, ScoresBody, Option<f64>)| {
-        vec![
+        let mut cells = vec![
             name.clone(),
             format!("{:.3}", scores.mae_median_gpus),
             format!("{:.3}", scores.rmse_mean_gpus),
@@ -96,8 +98,9 @@ pub fn scores_table(rows: &[(String, ScoresBody, Option<f64>)]) -> String {
             format!("{:.3}", scores.coverage_q90),
             format!("{:.3}", scores.coverage_q95),
             format!("{:.3}", scores.maqe_q90),
-            train_s.map(|seconds| format!("{seconds:.1}")).unwrap_or_default(),
-        ]
+        ];
+        cells.extend(is_timed.then(|| train_s.map(|seconds| format!("{seconds:.1}")).unwrap_or_default()));
+        cells
     };
     table(&header, &rows.iter().map(row).collect::<Vec<_>>())
 }

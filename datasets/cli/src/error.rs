@@ -149,7 +149,7 @@ impl From<CliError> for Failure {
             CliError::Records(RecordsError::Command { may_pass: true, .. }) => Exit::Unavailable,
             CliError::BadSource(_) | Store(StoreError::BadUrl { .. }) => Exit::ConfigInvalid,
             Store(fault) if fault.is_retryable() => Exit::Unavailable,
-            Store(fault) if fault.is_no_database() => Exit::DataInvalid,
+            Store(fault) if fault.is_bad_data() => Exit::DataInvalid,
             CliError::Clock(_)
             | CliError::Spool(_)
             | Store(_)

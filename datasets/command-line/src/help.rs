@@ -33,21 +33,64 @@ fn dressed<A: CommandFactory>() -> Command {
 
 /// A refused value in the words of a user: some parsers have none.
 fn plainly(fault: clap::Error, command: &mut Command) -> clap::Error {
-    let Some(why) = std::error::Error::source(&fault).and_then(|source| in_words(&source.to_string())) else {
-        return fault;
-    };
+    let words: Vec<String> = std::env::args().collect();
     let of = |kind| fault.get(kind).map(ToString::to_string).unwrap_or_default();
     let (flag, value) = (of(ContextKind::InvalidArg), of(ContextKind::InvalidValue));
-    command.error(ErrorKind::ValueValidation, format!("invalid value '{value}' for '{flag}': {why}"))
+    let why = std::error::Error::source(&fault).and_then(|source| in_words(&source.to_string(), &value));
+    let text = match (why, negative(&flag, &words)) {
+        (Some(why), _) => format!("invalid value '{value}' for '{flag}': {why}"),
+        (None, Some((flag, value))) => format!("invalid value '{value}' for '{flag}': it takes no negative number"),
+        (None, None) => return fault,
+    };
+    asked(command, &words).error(ErrorKind::ValueValidation, text)
 }
 
-fn in_words(text: &str) -> Option<&'static str> {
-    Some(match text {
+/// The flag and the value of a negative number that was taken for a flag of its own: `fault` is what it was taken for, `-4`.
+fn negative<'a>(fault: &str, words: &'a [String]) -> Option<(&'a str, &'a str)> {
+    let is_number =
+        |word: &str| word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    let place = words.iter().position(|word| is_number(fault) && word.starts_with(fault))?;
+    let flag = words.get(place.checked_sub(1)?).filter(|word| word.starts_with("--"))?;
+    Some((flag, &words[place]))
+}
+
+/// The command whose usage helps: the last one that was named.
+fn asked<'a>(command: &'a mut Command, words: &[String]) -> &'a mut Command {
+    let mut last = command;
+    for word in words.iter().skip(1) {
+        if last.find_subcommand(word).is_some() {
+            last = last.find_subcommand_mut(word).expect("it was found");
+        }
+    }
+    last
+}
+
+fn in_words(text: &str, value: &str) -> Option<String> {
+    let has_unit = value.len() > 1 && value.ends_with(|last: char| last.is_ascii_alphabetic());
+    let number = value.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let plain = match text {
+        "invalid digit found in string" if has_unit && number.parse::<u64>().is_ok() => {
+            return Some(format!("write it without a unit, such as {number}"));
+        }
         "invalid digit found in string" | "cannot parse integer from empty string" => "write a whole number",
         "number too large to fit in target type" => "the number is too large",
         "invalid float literal" | "cannot parse float from empty string" => "write a number",
         "invalid socket address syntax" => "write ADDRESS:PORT, such as 127.0.0.1:8080",
-        _ => return None,
+        _ => return range(text),
+    };
+    Some(plain.to_owned())
+}
+
+/// `3 is not in 36..=36500`, where the end may be the largest number of its type.
+fn range(text: &str) -> Option<String> {
+    let (least, most) = text.split_once(" is not in ")?.1.split_once("..")?;
+    let (end, is_included) = most.strip_prefix('=').map_or((most, false), |most| (most, true));
+    let end = end.parse::<u64>().ok().filter(|end| *end < u64::from(u16::MAX) * 1_000);
+    Some(match end {
+        Some(end) => {
+            format!("write a number from {least} to {}", if is_included { end } else { end.saturating_sub(1) })
+        }
+        None => format!("write {least} or more"),
     })
 }
 
@@ -68,4 +111,23 @@ pub fn completions<A: CommandFactory>(shell: Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
     crate::print_text(&String::from_utf8_lossy(&script));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_values_are_explained_in_words() {
+        let words = |text: &str, value: &str| in_words(text, value).unwrap();
+        assert_eq!(words("invalid digit found in string", "4h"), "write it without a unit, such as 4");
+        assert_eq!(words("invalid digit found in string", "four"), "write a whole number");
+        assert_eq!(words("3 is not in 36..=36500", "3"), "write a number from 36 to 36500");
+        assert_eq!(words("0 is not in 1..18446744073709551615", "0"), "write 1 or more");
+        assert_eq!(words("0 is not in 1..256", "0"), "write a number from 1 to 255");
+        assert_eq!(in_words("no such file", "x"), None);
+        let line = ["train", "--horizon", "-4h", "-5"].map(str::to_owned);
+        assert_eq!(negative("-4", &line), Some(("--horizon", "-4h")));
+        assert_eq!((negative("-5", &line), negative("-x", &line)), (None, None));
+    }
 }

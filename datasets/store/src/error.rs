@@ -1,5 +1,8 @@
 //! The error type of this crate, and the one place that maps the errors of the databases.
 
+mod codes;
+
+use codes::{from_sqlite_code, from_sqlstate};
 use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
@@ -223,6 +226,12 @@ impl StoreError {
             || self.is_leftover()
     }
 
+    /// Whether the place or its content is at fault, for a person to correct: to try again does not help.
+    #[must_use]
+    pub const fn is_bad_data(&self) -> bool {
+        self.is_no_database() || matches!(self, Self::Corrupt { .. })
+    }
+
     /// Whether what lies beside an SQLite database, or beside its place, belongs to another file.
     #[must_use]
     pub const fn is_leftover(&self) -> bool {
@@ -290,100 +299,6 @@ pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
     let Some(code) = error.as_database_error().and_then(DatabaseError::code) else { return false };
     // Codes of Postgres have five characters, those of SQLite fewer.
     code == "25006" || (code.len() < 5 && code.parse::<u32>().is_ok_and(|code| code & 0xff == 8))
-}
-
-/// Codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
-fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
-    let reason = format!("{message} ({code})");
-    match (code, code.get(..2)?) {
-        ("53100", _) => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
-        // Postgres before 16 gives no code of its own to a new connection that finds no room for its list of tables.
-        ("XX000", _) if message.starts_with("could not write init file") => {
-            Some(StoreError::Full { reason: format!("{reason}; free space on its disk") })
-        }
-        // The server, or a replica, is read-only.
-        ("25006", _) => {
-            let reason = format!(
-                "{reason}; name the server that takes writes, or, if it is this one, set default_transaction_read_only to off for its database and user"
-            );
-            Some(StoreError::Full { reason })
-        }
-        // Serialization failure, deadlock, lock not available, statement cancelled.
-        ("40001" | "40P01" | "55P03" | "57014", _) => Some(StoreError::Busy { reason }),
-        // 23514: a CHECK of the table; class 22: numbers, times and texts that the column cannot hold.
-        ("23514", _) | (_, "22") => Some(StoreError::OutOfRange { what: "a value", value: reason }),
-        // No such database; missing privilege; class 28: wrong user or password.
-        ("3D000" | "42501", _) | (_, "28") => {
-            let reason = format!("{reason}; check the user, the password, the name and the permissions");
-            Some(StoreError::Denied { reason })
-        }
-        // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
-        ("25P03", _) | (_, "08" | "53" | "57" | "58") => Some(StoreError::Unavailable { reason }),
-        // Raised by code that somebody added to the tables: these have no triggers, rules or functions of their own.
-        (_, "09" | "27" | "38" | "39" | "44" | "P0") => {
-            let reason =
-                format!("{reason}; a trigger, rule or view that is not of this program refuses it: remove or correct that");
-            Some(StoreError::Denied { reason })
-        }
-        ("3F000", _) => {
-            let reason = format!("{reason}; create the schema that search_path names, or correct search_path");
-            Some(StoreError::Schema { reason })
-        }
-        // A table, a column, its type: a program begins only where all are there.
-        ("42P01" | "42703" | "42804" | "42883", _) => {
-            Some(StoreError::Schema { reason: tables_changed(&reason) + " (is it search_path?)" })
-        }
-        ("XX001" | "XX002", _) => Some(StoreError::Corrupt { what: "a table or index".to_owned(), reason }),
-        _ => None,
-    }
-}
-
-fn tables_changed(reason: &str) -> String {
-    format!(
-        "{reason}; its tables are not as they were when this program began: undo what was changed, or restart it once they are back"
-    )
-}
-
-/// Codes: <https://www.sqlite.org/rescode.html>; the low byte of an extended code is the primary one.
-fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
-    let reason = format!("{message} ({code})");
-    let code = code.parse::<u32>().ok()?;
-    // 275: a CHECK of the table.
-    match if code == 275 { 20 } else { code & 0xff } {
-        1 if message.starts_with("no such table") || message.starts_with("no such column") => {
-            Some(StoreError::Schema { reason: tables_changed(&reason) })
-        }
-        // Too big; of another type than the column.
-        18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
-        5 | 6 => Some(StoreError::Busy { reason }),
-        8 => {
-            let reason = format!(
-                "{reason}; give this user the right to write to the file and its folder, without which it cannot be read either"
-            );
-            Some(StoreError::Full { reason })
-        }
-        13 => Some(StoreError::Full { reason: format!("{reason}; free space on its disk") }),
-        // The index of the log, which cannot be made, grown or read into memory.
-        10 if matches!(code, 4_618 | 4_874 | 5_386) => {
-            let reason = format!("{reason}; free space on its disk, which has no room for the file that ends in -shm");
-            Some(StoreError::Full { reason })
-        }
-        10 => Some(StoreError::Unavailable { reason }),
-        26 => Some(StoreError::Corrupt {
-            what: "the database file".to_owned(),
-            reason: format!("it is not an SQLite database: {reason}"),
-        }),
-        14 => {
-            let reason = format!(
-                "{reason}; is its folder there, may this user write to the file and to the folder, and is there an inode free \
-                 for a file beside it (df -i)?"
-            );
-            Some(StoreError::Denied { reason })
-        }
-        11 => Some(StoreError::Corrupt { what: "the database file".to_owned(), reason }),
-        3 | 23 => Some(StoreError::Denied { reason }),
-        _ => None,
-    }
 }
 
 impl From<MigrateError> for StoreError {

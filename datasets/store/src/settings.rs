@@ -107,6 +107,9 @@ pub(crate) fn side(text: &str) -> Result<PlacedBy, StoreError> {
 }
 
 pub(crate) fn another_version(pool: &PoolId, expected: Option<i64>) -> StoreError {
-    let expected = expected.map_or("none".to_owned(), |version| version.to_string());
-    StoreError::conflict("settings of", pool, format!("another version is stored, expected version {expected}"))
+    let expected = expected.map_or_else(|| "no version".to_owned(), |version| format!("version {version}"));
+    let what = format!(
+        "another version is stored, and {expected} was given: GET the settings, change them, and send all of them with the version that they have"
+    );
+    StoreError::conflict("settings of", pool, what)
 }

@@ -18,7 +18,7 @@ const SEEN_HOURS: usize = DAYS * DAY_HOURS + 1;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recent {
     /// The largest demand in the hour before, in GPUs: where not all of the pool was measured then, with the newest that is known of
-    /// the others, as the model sees it. `None` where the pool was not measured as a whole in the last two days.
+    /// the others, as the model sees it. `None` where none of them was measured in the last two days.
     pub latest_gpus: Option<f64>,
     /// `[hours − 1]`, in GPUs above the latest demand; empty where the history is too short.
     pub(super) inputs: Vec<Inputs>,
@@ -40,9 +40,11 @@ pub fn for_experts(panel: &Panel, pool: &PoolId, issue: HourStart, horizon: Hori
         Some(hours) => hourly(panel, pool, hours.into_iter()),
         None => hourly(panel, pool, until.saturating_sub(SEEN_HOURS)..until),
     };
-    // Reports of an hour come one by one: without those to come the bound would rest on the other experts alone, and jump.
-    let was_measured = |back: usize| latest_gpus(panel, pool, issue.plus_hours(-(back as i64))).is_some();
-    let filled = || seen.last().copied().filter(|_| (1..LEFT_AFTER_HOURS).any(was_measured));
+    // Reports of an hour come one by one, and an organization that ends is missed for two days: without its rows the bound would rest
+    // on the other experts alone, and jump.
+    let lately = until.saturating_sub(LEFT_AFTER_HOURS)..until;
+    let mut all = panel.pool_peak_of(pool).into_iter().chain(panel.series_of(pool));
+    let filled = || seen.last().copied().filter(|_| all.any(|one| one.measured()[lately.clone()].contains(&true)));
     Recent {
         latest_gpus: latest_gpus(panel, pool, issue).or_else(filled),
         inputs: inputs(&seen, horizon),
@@ -127,5 +129,22 @@ mod tests {
         let [mean, rise] = inputs(&seen, hours(30))[29];
         assert!((mean - 20.0 / 24.0).abs() < 1e-9 && rise == 20.0, "{mean} {rise}");
         assert_eq!(inputs(&seen[..40], hours(30))[29][1], 0.0);
+    }
+
+    #[test]
+    fn the_latest_demand_is_known_while_an_organization_that_ended_is_missed_and_after_it_has_left() {
+        let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+        let start = HourStart::from_unix_s(0).unwrap();
+        let pool = PoolId::parse("earth:V100").unwrap();
+        let mut builder = PanelBuilder::new(pool.cluster.clone(), calendar, start, start.plus_hours(300));
+        // Two end within two days of each other: no hour of these two days is measured as a whole.
+        for (name, end) in [("a", 300), ("b", 100), ("c", 105)] {
+            let series = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+            (0..end).for_each(|hour| builder.push(&series, start.plus_hours(hour), 10.0).unwrap());
+        }
+        let panel = builder.finish().unwrap();
+        let latest = |issue: i64| for_experts(&panel, &pool, start.plus_hours(issue), hours(4)).latest_gpus;
+        assert!((100..250).all(|issue| latest(issue).is_some_and(|gpus| (10.0..=30.0).contains(&gpus))));
+        assert_eq!((latest(100), latest(250)), (Some(30.0), Some(10.0)));
     }
 }

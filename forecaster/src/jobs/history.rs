@@ -138,7 +138,8 @@ impl JobHistory {
     /// together within it. None where not every job of that time is known.
     #[must_use]
     pub fn gpus_milli_within(&self, from: UnixSeconds, to: UnixSeconds) -> Option<u64> {
-        let is_known = self.whole_since.is_some_and(|since| since <= from) && self.seen_at.is_some_and(|seen| to <= seen);
+        let is_known =
+            self.whole_since.is_some_and(|since| since <= from) && self.seen_at.is_some_and(|seen| to <= seen);
         let ended = self.ended.iter().map(|job| (job.submitted, job.submitted.plus_s(job.lasted_s()), job.gpus_milli));
         let present = self.present.values().map(|job| (job.submitted, to, job.gpus_milli));
         let was_there = |(begun, end, _): &(UnixSeconds, UnixSeconds, u32)| *begun < to && *end >= from;

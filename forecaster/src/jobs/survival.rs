@@ -55,12 +55,12 @@ pub struct Curve {
 }
 
 impl Curve {
-    fn of(hazard: [f64; BINS], edges_s: &[f64; BINS]) -> Self {
+    fn of(hazard: &[f64; BINS], edges_s: &[f64; BINS]) -> Self {
         let mut before = [0.0; BINS];
         for bin in 1..BINS {
             before[bin] = before[bin - 1] + hazard[bin - 1] * (edges_s[bin] - edges_s[bin - 1]);
         }
-        Self { hazard, before, edges_s: *edges_s }
+        Self { hazard: *hazard, before, edges_s: *edges_s }
     }
 
     /// The sum of the hazards up to an age.
@@ -201,7 +201,7 @@ fn curves(counts: &[Counts], edges_s: &[f64; BINS]) -> Vec<Curve> {
     }
     let of_all = all.hazards(&all.hazards_of_two());
     let of_sizes = sizes.map(|size| size.hazards(&of_all));
-    let curve = |(number, of): (usize, &Counts)| Curve::of(of.hazards(&of_sizes[number % SIZES]), edges_s);
+    let curve = |(number, of): (usize, &Counts)| Curve::of(&of.hazards(&of_sizes[number % SIZES]), edges_s);
     counts.iter().enumerate().map(curve).collect()
 }
 

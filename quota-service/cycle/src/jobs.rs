@@ -12,7 +12,7 @@ const LEAST_HOURS: usize = 2;
 /// Usage may exceed the jobs by this part of itself and a GPU.
 const TOLERATED: f64 = 0.1;
 
-/// What a pool used in one hour.
+/// Usage of a pool in one hour.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HourUsage {
     /// The start of the hour.
@@ -32,7 +32,7 @@ pub struct JobsMissing {
     pub jobs_gpus: f64,
 }
 
-/// What a pool used in the last hours before `issue`, as far as it was measured.
+/// Usage of a pool in the last hours before `issue`, as far as it was measured.
 #[must_use]
 pub fn last_usage(panel: &Panel, pool: &PoolId, issue: HourStart) -> Vec<HourUsage> {
     let hour = |back: i64| {

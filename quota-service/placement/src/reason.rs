@@ -199,12 +199,7 @@ impl fmt::Display for Reason {
             Self::ReservedAhead { gpus } => write!(f, "{gpus} GPUs are reserved: no promise reaches into a window"),
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
             Self::UsageIncomplete { missing, organizations: all, hour } => partly(f, *missing, *all, *hour),
-            Self::HpJobsMissing { hours, usage, jobs } => write!(
-                f,
-                "the reported HP jobs are {jobs} GPUs in the last {}, and usage is {usage}: bounds follow usage; report all HP jobs \
-                 (hp_jobs), or none",
-                vocab::count(hours, "hour")
-            ),
+            Self::HpJobsMissing { hours, usage, jobs } => jobs_missing(f, *hours, *usage, *jobs),
             Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,
@@ -217,14 +212,7 @@ impl fmt::Display for Reason {
                  for the rest; train a longer horizon",
                 vocab::count(steps, "hour")
             ),
-            Self::RateNotSupported { hours, rate, supported_ppm } => write!(
-                f,
-                "{rate} is asked for, and what was measured beside forecasts so far shows a rate of {:.3} at most for promises of \
-                 {hours}: the bound does not go below that of the peak until {} such hours were measured (history that the model has \
-                 learned from shows nothing); set a smaller guarantee_rate, or wait",
-                f64::from(*supported_ppm) / 1e6,
-                hours_that_show(*hours, *rate)
-            ),
+            Self::RateNotSupported { hours, rate, supported_ppm } => not_supported(f, *hours, *rate, *supported_ppm),
             Self::NotRenewed { computed_at } => write!(f, "computed at {computed_at} and not renewed since"),
             Self::InputsMissing { what } => write!(f, "inputs are missing: {what}"),
             Self::Conservative { held } => {
@@ -254,9 +242,33 @@ fn partly(f: &mut fmt::Formatter<'_>, missing: usize, organizations: usize, hour
     )
 }
 
+fn jobs_missing(f: &mut fmt::Formatter<'_>, hours: usize, usage: MilliGpus, jobs: MilliGpus) -> fmt::Result {
+    write!(
+        f,
+        "the reported HP jobs are {jobs} GPUs in the last {}, and usage is {usage}: bounds follow usage; report all HP jobs (hp_jobs), or none",
+        vocab::count(hours, "hour")
+    )
+}
+
 fn cold_start(organizations: usize) -> String {
     let new = vocab::count(organizations, "organization").verb("is", "are");
     format!("{new} new to the model and forecast by the highest hour")
+}
+
+fn not_supported(
+    f: &mut fmt::Formatter<'_>,
+    hours: HorizonHours,
+    rate: GuaranteeRate,
+    supported_ppm: u32,
+) -> fmt::Result {
+    write!(
+        f,
+        "{rate} is asked for, and what was measured beside forecasts so far shows a rate of {:.3} at most for promises of \
+         {hours}: the bound does not go below that of the peak until {} such hours were measured (history that the model has \
+         learned from shows nothing); set a smaller guarantee_rate, or wait",
+        f64::from(supported_ppm) / 1e6,
+        hours_that_show(hours, rate)
+    )
 }
 
 /// Hours of demand in which so many promises follow one another that one of them may break.

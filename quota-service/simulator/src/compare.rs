@@ -152,6 +152,9 @@ fn header(what: &Compare, world: &World) -> Header {
     Header { trace: name(&trace.jobs), how, gpus: world.gpus() }
 }
 
+/// Columns whose heads alone do not say what they are.
+const EXPLAINED: [&str; 6] = ["HP evicts", "e", "aligned", "Jain", "max-min", "worst slowdown"];
+
 /// Prints rows; where there are many, how long tasks of each size waited is left to the files.
 pub fn show(rows: &[Row], is_brief: bool, json: bool) {
     if json {
@@ -170,11 +173,16 @@ pub fn show(rows: &[Row], is_brief: bool, json: bool) {
         let header = ["policy", "class", "GPUs", "tasks", "queue p50 s", "p99 s", "longest s"];
         print_text(&table(&header, &by_size(rows)));
     }
-    say(
-        "times are means in seconds; HP evicts: share of HP tasks that evict others to start; e: evictions of runs; broken: of \
-         the guarantee periods; 1 − K: of promised GPUs, by Kaplan–Meier survival; long: the same of jobs that take as long as the \
-         promise; loaded: of promises that began while jobs came; aligned: of pods with an affinity",
-    );
+    let explained: Vec<String> = shown
+        .iter()
+        .filter(|figure| EXPLAINED.contains(&figure.head))
+        .map(|one| format!("{}: {}", one.head, one.meaning))
+        .collect();
+    say(format_args!(
+        "times are means in seconds; broken: of the guarantee periods; 1 − K: of promised GPUs, by Kaplan–Meier survival; long: the same of jobs \
+         that take as long as the promise; loaded: of promises that began while jobs came; {}",
+        explained.join("; ")
+    ));
 }
 
 /// The figures of the run; of several draws the mean and deviation of each.

@@ -190,7 +190,7 @@ pub fn failed(fault: StoreError) -> Failure {
         fault if fault.is_retryable() || matches!(fault, StoreError::Lost { .. }) => Exit::Unavailable,
         StoreError::BadUrl { .. } => Exit::ConfigInvalid,
         StoreError::NotFound { .. } => Exit::Usage,
-        fault if fault.is_no_database() => Exit::DataInvalid,
+        fault if fault.is_bad_data() => Exit::DataInvalid,
         _ => Exit::Failure,
     };
     Failure::new(exit, fault)

@@ -16,6 +16,19 @@ pub enum Need {
     Admin,
 }
 
+impl Need {
+    /// The least role that a token must have.
+    #[must_use]
+    pub const fn role(self) -> &'static str {
+        match self {
+            Self::Nothing | Self::Read => "read",
+            Self::Report => "report",
+            Self::Place => "place",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// Pool in the path `/v1/pools/{id}/…`.
 #[must_use]
 pub fn pool_in_path(uri: &Uri) -> Option<PoolId> {

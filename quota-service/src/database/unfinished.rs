@@ -35,6 +35,10 @@ impl Unfinished {
             match File::options().write(true).create_new(true).mode(0o644).open(&path) {
                 Ok(_) => return Ok(Self { path }),
                 Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {}
+                Err(fault) if fault.kind() == ErrorKind::NotFound => {
+                    let why = std::io::Error::other("its folder is not there: make it, or name another place");
+                    return failed(file, why);
+                }
                 Err(fault) => return failed(&path, fault),
             }
         }

@@ -72,7 +72,8 @@ pub async fn admitted(
     let caller = access.tokens.admit_new(headers.get(header::AUTHORIZATION), now).await.map_err(ApiError::NoToken)?;
     if !caller.may(need) {
         let path = row.map_or(uri.path(), |row| row.path);
-        let detail = format!("the role of the token does not allow {method} {path}: use a token of another role");
+        let role = need.role();
+        let detail = format!("the role of the token does not allow {method} {path}: use a token of the role {role}");
         return Err(ApiError::Forbidden { detail });
     }
     if caller.is_scoped() {

@@ -252,7 +252,9 @@ impl ApiError {
         let of = Self::plain;
         match self {
             Self::NoNodes => {
-                let detail = "PUT /v1/nodes/{id}, unless an external scheduler places its tasks".to_owned();
+                let detail = "check its name (GET /v1/pools lists the pools), or register its nodes: PUT /v1/nodes/{id}, unless an external \
+                              scheduler places its tasks"
+                    .to_owned();
                 of(404, "no-nodes", "The pool has no nodes", detail)
             }
             Self::UnknownTask { task } => {
@@ -264,7 +266,9 @@ impl ApiError {
             }
             Self::TaskState { detail } => of(409, "task-state", "Wrong task state", detail),
             Self::VirtualClock => {
-                let detail = "the service runs on a virtual clock: start it without --as-of to place tasks".to_owned();
+                let detail =
+                    "the service runs on a virtual clock and takes nothing that happens now: start it without --as-of"
+                        .to_owned();
                 of(409, "virtual-clock", "Virtual clock", detail)
             }
             Self::Elsewhere(leader) => {

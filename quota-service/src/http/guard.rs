@@ -233,9 +233,7 @@ async fn written(
         Ok(answered) => Ok(answered),
         Err(fault) => match fault.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => {
-                Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned() }))
-            }
+            Err(_) => Err(Unfit::Other(ApiError::NotWritten { detail: "the service is stopping".to_owned() })),
         },
     }
 }

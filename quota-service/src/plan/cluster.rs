@@ -4,7 +4,10 @@ use super::forecasts::{Corrected, Forecasts, Predictions, Remembered};
 use super::overrides::asked;
 use crate::published::Answer;
 use crate::settings::ServedSettings;
-use cycle::{Decided, ForecastBound, Forecasted, Inputs, JobsMissing, Learned, Moving, decide, last_usage, latest_demand, more_steps, reported};
+use cycle::{
+    Decided, ForecastBound, Forecasted, Inputs, JobsMissing, Learned, Moving, decide, last_usage, latest_demand,
+    more_steps, reported,
+};
 use datasets::{Calendar, Panel};
 use forecaster::bound::{Aggregation, BoundError, PoolBound};
 use forecaster::calibration::Calibrator;

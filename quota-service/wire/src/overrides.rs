@@ -89,7 +89,7 @@ impl OverrideRequest {
         let (from, to) = (place.instant("from", &self.from)?, place.instant("to", &self.to)?);
         let length_s = to.since_s(from);
         if length_s <= 0 {
-            return Err(place.fault("to", format!("{to} is not after {from}")));
+            return Err(place.fault("to", format!("{to} is not after {from}: write a later time")));
         }
         if length_s > LONGEST_S {
             return Err(place.fault("to", format!("{to} is more than 366 days after {from}")));

@@ -158,7 +158,7 @@ async fn a_token_is_asked_for_where_one_is_required_and_forgotten_on_request() {
         &[],
     );
     browser.click("#overrides form button[type=submit]");
-    browser.until("document.querySelector('#overrides form .message').textContent.includes('another role')");
+    browser.until("document.querySelector('#overrides form .message').textContent.includes('a token of the role')");
     browser.click("#forget");
     browser.until("document.querySelector('dialog[open]')");
     assert_eq!(browser.run("return sessionStorage.length", &[]), 0);

@@ -2,6 +2,7 @@
 //! somewhere.
 
 mod arrows;
+mod codes;
 mod glossary;
 mod lengths;
 mod links;

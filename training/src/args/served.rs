@@ -43,11 +43,12 @@ pub struct Replay {
     /// Without it demand is known by the hour alone
     #[arg(long, value_name = "FILE", requires = "served", num_args = 1..)]
     pub minutes: Vec<PathBuf>,
-    #[command(flatten)]
-    pub jobs: JobLists,
     /// Knowledge of the service about --jobs: the jobs, or their demand alone
     #[arg(long, value_name = "WHAT", requires = "files", default_value = JobsAs::Jobs.as_str(), value_parser = jobs_as())]
     pub jobs_as: JobsAs,
+    // Last: what follows stands under the heading of its flags.
+    #[command(flatten)]
+    pub jobs: JobLists,
 }
 
 impl Replay {

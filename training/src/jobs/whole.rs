@@ -4,7 +4,7 @@ use super::{ClusterJobs, EPOCH, PoolJobs};
 use command_line::print_notice;
 use datasets::{HourRange, Panel};
 use forecaster::scores::actual_peak_gpus;
-use vocab::HorizonHours;
+use vocab::{HorizonHours, PoolId};
 
 /// Parts of the usage that a whole list may need: waits and other sources move it, another list or epoch by far more.
 const WHOLE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
@@ -25,18 +25,29 @@ pub fn whole<'a>(jobs: &'a ClusterJobs, panel: &Panel, hours: HourRange) -> Opti
 /// Why jobs cannot be those of the cluster over some hours; `None` where they may be, or where there are none.
 #[must_use]
 pub fn unlike_usage(jobs: &ClusterJobs, panel: &Panel, hours: HourRange) -> Option<String> {
-    let part = part_of_usage(jobs, panel, hours).filter(|part| !WHOLE.contains(part))?;
+    let peaks_gpus: Vec<_> = jobs.iter().map(|(pool, jobs)| (pool, jobs.hourly_peaks_gpus(hours))).collect();
+    let part = part_of_usage(&peaks_gpus, panel, hours).filter(|part| !WHOLE.contains(part))?;
     Some(format!(
         "from {hours} the HP jobs of --jobs need {part:.2} times the GPUs of the usage: check that the lists hold all HP jobs of the \
          cluster, each once and at its time ({EPOCH})"
     ))
 }
 
-/// GPUs that the jobs need at the peak of each measured hour, by those of the usage; none where that has none.
-fn part_of_usage(jobs: &ClusterJobs, panel: &Panel, hours: HourRange) -> Option<f64> {
+/// Why minutes with these peaks cannot be those of a pool over some hours; `None` where they may be.
+#[must_use]
+pub fn unlike_minutes(peaks_gpus: &[f64], panel: &Panel, pool: &PoolId, hours: HourRange) -> Option<String> {
+    let part = part_of_usage(&[(pool, peaks_gpus.to_vec())], panel, hours).filter(|part| !WHOLE.contains(part))?;
+    Some(format!(
+        "from {hours} the peaks of --minutes are {part:.2} times the GPUs of the usage: give the files of all organizations of the cluster, \
+         and of no other one"
+    ))
+}
+
+/// GPUs at the peaks of some hours, by those of the usage; none where that has none.
+fn part_of_usage(peaks_gpus: &[(&PoolId, Vec<f64>)], panel: &Panel, hours: HourRange) -> Option<f64> {
     let (mut listed_gpus, mut used_gpus) = (0.0, 0.0);
-    for (pool, jobs) in jobs {
-        for (hour, peak_gpus) in hours.iter().zip(jobs.hourly_peaks_gpus(hours)) {
+    for (pool, peaks_gpus) in peaks_gpus {
+        for (hour, peak_gpus) in hours.iter().zip(peaks_gpus) {
             if let Some(measured_gpus) = actual_peak_gpus(panel, pool, hour, HorizonHours::ONE) {
                 listed_gpus += peak_gpus;
                 used_gpus += measured_gpus;

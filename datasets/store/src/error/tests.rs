@@ -17,7 +17,10 @@ fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
     let fault = from_sqlstate("25006", "read-only").unwrap().to_string();
     assert!(fault.contains("name the server that takes writes, or") && fault.contains("read_only to off"), "{fault}");
     let raised = from_sqlstate("P0001", "not on Sundays").unwrap();
-    assert!(matches!(raised, StoreError::Denied { .. }) && raised.to_string().contains("a trigger, rule"), "{raised}");
+    assert!(
+        matches!(raised, StoreError::Denied { .. }) && raised.to_string().contains("a trigger or rule"),
+        "{raised}"
+    );
 }
 
 #[test]

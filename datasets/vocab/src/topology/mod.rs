@@ -19,7 +19,9 @@ const MOST_SOCKETS: usize = 8;
 pub enum TopologyError {
     #[error("unknown topology {name:?}: expected one of {}", Topology::PRESETS.join(", "))]
     NoPreset { name: String },
-    #[error("the topology has no GPU: name at least one")]
+    #[error(
+        "the topology has no GPU: nvidia-smi and /sys show none on this machine; run it on a node with GPUs, or give files of one"
+    )]
     NoGpus,
     #[error("GPU {gpu} exceeds the limit of {most} GPUs of a node", most = MOST_GPUS)]
     TooManyGpus { gpu: u32 },

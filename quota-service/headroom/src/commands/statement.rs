@@ -42,7 +42,9 @@ fn show(answer: &StatementAnswer) {
         say(format_args!("{}:{} is complete until {}: {why}", source.cluster, source.gpu_model, source.until));
     }
     if answer.organizations.is_empty() && answer.pools.is_empty() {
-        say("no GPU time is accounted for: accounts are kept of pools whose tasks Headroom places");
+        say(
+            "no GPU time of what was asked for is accounted for: check names and month; accounts are kept of pools whose tasks Headroom places",
+        );
         return;
     }
     let currency = answer.currency.as_deref().unwrap_or_default();

@@ -128,7 +128,7 @@ fn price(price: &PriceBody) -> String {
         let _ = write!(line, "; ends by {}", ends.at);
     }
     if let Some(probability) = price.ends_by_probability {
-        let in_time = if price.ends_in_time == Some(true) { "" } else { ", too late" };
+        let in_time = if price.ends_in_time == Some(true) { "" } else { ", less than was asked for" };
         let _ = write!(line, "; in time with {:.0} %{in_time}", probability * 100.0);
     }
     if let Some(submit_by) = &price.submit_by {

@@ -1,9 +1,9 @@
 //! A pool's demand minute by minute.
 
-use datasets::Panel;
+use datasets::{HourRange, Panel};
 use placement::staleness::VALID_S;
 use std::ops::Range;
-use vocab::{MilliGpus, PoolId, UnixSeconds};
+use vocab::{HourStart, MilliGpus, PoolId, UnixSeconds};
 
 const MINUTE_S: i64 = 60;
 
@@ -51,6 +51,17 @@ impl Minutes {
     #[must_use]
     pub fn any_within(&self, from: UnixSeconds, until: UnixSeconds) -> bool {
         !self.places(from, until).is_empty()
+    }
+
+    /// The largest demand of each of some hours, in GPUs; 0 where no minute was measured.
+    #[must_use]
+    pub fn hourly_peaks_gpus(&self, hours: HourRange) -> Vec<f64> {
+        let places = |hour: HourStart| {
+            let place = |at: UnixSeconds| self.at.partition_point(|one| *one < at);
+            place(hour.instant())..place(hour.plus_hours(1).instant())
+        };
+        let peak = |hour| self.demand[places(hour)].iter().max().map_or(0.0, |peak| peak.as_gpus());
+        hours.iter().map(peak).collect()
     }
 
     /// The last measurement at `now`, unless that is so old that a quota of it would no longer be fresh.

@@ -212,6 +212,10 @@ fn read_minutes(
         let (from, to) = (issues.from, issues.to);
         return Err(TrainingError::NoMinutes { cluster: panel.cluster().clone(), from, to });
     }
+    // The peaks that score a quota are those of the minutes.
+    if let Some(why) = jobs::unlike_minutes(&minutes.hourly_peaks_gpus(issues), panel, pool, issues) {
+        return Err(TrainingError::OtherMinutes { why });
+    }
     Ok(Some(minutes))
 }
 

@@ -115,7 +115,7 @@ async fn a_token_of_some_pools_fails_since_the_lease_needs_the_cluster_and_hides
 
 #[tokio::test]
 async fn a_missing_token_and_one_that_reads_are_fixed_by_a_command_alone() {
-    let role = Some("the role of the token does not allow POST /v1/outcomes: use a token of another role");
+    let role = Some("the role of the token does not allow POST /v1/outcomes: use a token of the role report");
     let bad = found(
         Answers { usage: role, outcomes: role, lease: role, ..Answers::default() },
         json!({"pools": [pool("a100"), pool("h100")]}),
