@@ -91,8 +91,6 @@ pub enum TrainingError {
     RunsDiffer { one: String, other: String },
     #[error("{run} forecasts {have}, and --horizon asks for {wanted}")]
     OtherHorizon { run: RunId, have: vocab::HorizonHours, wanted: vocab::HorizonHours },
-    #[error("--minutes: {why}")]
-    OtherMinutes { why: String },
     #[error("usage of cluster {cluster} ends before {end}, and --to {to} is not before that: choose an earlier --to")]
     NotMeasured { cluster: ClusterName, end: HourStart, to: HourStart },
     #[error("none of the clusters was measured in the window: nothing could be scored")]
@@ -144,7 +142,7 @@ pub enum TrainingError {
     #[error("- puts rows on stdout, where --json puts its answer: name files, or leave --json out")]
     JsonAndRows,
     #[error("{why}")]
-    OtherJobs { why: String },
+    OtherDemand { why: String },
     #[error("{} of the clusters were not trained, or their runs not promoted: {}", faults.len(), faults.join("; "))]
     Several { faults: Vec<String> },
     #[error("{} runs missed the gate: {}", faults.len(), faults.join("; "))]
@@ -243,8 +241,7 @@ fn exit_of(fault: &TrainingError) -> Exit {
         | E::Split { .. }
         | E::Train { .. }
         | E::NoUsage { .. }
-        | E::OtherJobs { .. }
-        | E::OtherMinutes { .. }
+        | E::OtherDemand { .. }
         | E::NoHours { .. }
         | E::Leak { .. }
         | E::NothingUnseen { .. }

@@ -109,7 +109,7 @@ fn partly_kept(pool: &PoolId, jobs: &PoolJobs, end: HourStart) -> Option<String>
 
 /// No job of `--jobs` counts.
 fn none(lacking: &str) -> TrainingError {
-    TrainingError::OtherJobs { why: format!("--jobs has no HP job {lacking}") }
+    TrainingError::OtherDemand { why: format!("--jobs has no HP job {lacking}") }
 }
 
 /// Flag by which times of a list may be wrong.

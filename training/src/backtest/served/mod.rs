@@ -101,7 +101,7 @@ impl Inputs {
         let mut jobs = jobs::read(&what.replay.jobs, panel)?;
         // The peaks that score a quota are those of the jobs: by another cluster's every promise would be kept.
         if let Some(why) = jobs::unlike_usage(&jobs, panel, issues) {
-            return Err(TrainingError::OtherJobs { why });
+            return Err(TrainingError::OtherDemand { why });
         }
         let window = (issues.from.instant(), what.to.plus_hours(1).instant());
         let one = |pool: PoolId| {
@@ -214,7 +214,7 @@ fn read_minutes(
     }
     // The peaks that score a quota are those of the minutes.
     if let Some(why) = jobs::unlike_minutes(&minutes.hourly_peaks_gpus(issues), panel, pool, issues) {
-        return Err(TrainingError::OtherMinutes { why });
+        return Err(TrainingError::OtherDemand { why });
     }
     Ok(Some(minutes))
 }
