@@ -42,7 +42,7 @@ impl Refusal {
     #[must_use]
     pub fn of(fault: &StoreError) -> Option<Self> {
         let is_changed = matches!(fault, StoreError::Denied { .. } | StoreError::Schema { .. });
-        let is_of_some = is_changed || matches!(fault, StoreError::Full { .. });
+        let is_of_some = is_changed || matches!(fault, StoreError::Full { .. } | StoreError::NotAudited { .. });
         fault.refuses_writes().then(|| Self { why: shown(fault), is_of_some, is_changed })
     }
 }
@@ -96,6 +96,11 @@ impl Health {
         let mut refused = self.refused();
         let times = refused.as_ref().map_or(0, |before| before.times).saturating_add(1);
         let apart = refused.as_ref().map_or(Duration::ZERO, |before| before.last.elapsed());
+        // A table that was changed stays so, also where something else fails beside it.
+        let failing = refused.as_ref().filter(|before| before.is_failing());
+        let is_changed = why.is_changed || failing.is_some_and(|before| before.why.is_changed);
+        let is_of_some = why.is_of_some || failing.is_some_and(|before| before.why.is_of_some);
+        let why = Refusal { is_of_some, is_changed, ..why };
         *refused = Some(Refused { times, last: Instant::now(), apart, why, has_written: false });
         drop(refused);
         self.tell();
@@ -331,6 +336,11 @@ mod tests {
         health.note_write();
         health.note_proof(&Ok(()));
         assert!(health.problem().is_some(), "writes to other tables are taken");
+        let busy = StoreError::Busy { reason: "a lock".to_owned() };
+        health.note_refusal(Refusal::of(&busy).unwrap());
+        health.note_write();
+        health.note_proof(&Ok(()));
+        assert!(health.problem().is_some(), "another fault between two of them changes nothing");
         pass(&health, FAILING_FOR);
         assert_eq!(health.problem(), None, "nobody was refused for ten seconds, and another write was taken");
     }

@@ -33,16 +33,19 @@ fn dressed<A: CommandFactory>() -> Command {
 
 /// A refused value in the words of a user: some parsers have none.
 fn plainly(fault: clap::Error, command: &mut Command) -> clap::Error {
-    let words: Vec<String> = std::env::args().collect();
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let of = |kind| fault.get(kind).map(ToString::to_string).unwrap_or_default();
     let (flag, value) = (of(ContextKind::InvalidArg), of(ContextKind::InvalidValue));
     let why = std::error::Error::source(&fault).and_then(|source| in_words(&source.to_string(), &value));
-    let text = match (why, negative(&flag, &words)) {
+    let asked = asked(command, &words);
+    let text = match (why, negative(&flag, &words).filter(|(flag, _)| takes_value(asked, flag))) {
         (Some(why), _) => format!("invalid value '{value}' for '{flag}': {why}"),
-        (None, Some((flag, value))) => format!("invalid value '{value}' for '{flag}': it takes no negative number"),
+        (None, Some((flag, value))) => {
+            format!("invalid value '{value}' for '{flag}': it does not begin with '-', and a number is 0 or more")
+        }
         (None, None) => return fault,
     };
-    asked(command, &words).error(ErrorKind::ValueValidation, text)
+    asked.error(ErrorKind::ValueValidation, text)
 }
 
 /// The flag and the value of a negative number that was taken for a flag of its own: `fault` is what it was taken for, `-4`.
@@ -56,13 +59,21 @@ fn negative<'a>(fault: &str, words: &'a [String]) -> Option<(&'a str, &'a str)> 
 
 /// The command whose usage helps: the last one that was named.
 fn asked<'a>(command: &'a mut Command, words: &[String]) -> &'a mut Command {
-    let mut last = command;
-    for word in words.iter().skip(1) {
-        if last.find_subcommand(word).is_some() {
+    let (mut last, mut words) = (command, words.iter().skip(1));
+    while let Some(word) = words.next() {
+        if takes_value(last, word) {
+            let _ = words.next();
+        } else if last.find_subcommand(word).is_some() {
             last = last.find_subcommand_mut(word).expect("it was found");
         }
     }
     last
+}
+
+/// Whether a word is a flag whose value is the next word.
+fn takes_value(command: &Command, word: &str) -> bool {
+    let Some(name) = word.strip_prefix("--") else { return false };
+    command.get_arguments().any(|one| one.get_long() == Some(name) && one.get_action().takes_values())
 }
 
 fn in_words(text: &str, value: &str) -> Option<String> {
@@ -76,20 +87,21 @@ fn in_words(text: &str, value: &str) -> Option<String> {
         "number too large to fit in target type" => "the number is too large",
         "invalid float literal" | "cannot parse float from empty string" => "write a number",
         "invalid socket address syntax" => "write ADDRESS:PORT, such as 127.0.0.1:8080",
-        _ => return range(text),
+        _ => return range(text, value),
     };
     Some(plain.to_owned())
 }
 
 /// `3 is not in 36..=36500`, where the end may be the largest number of its type.
-fn range(text: &str) -> Option<String> {
+fn range(text: &str, value: &str) -> Option<String> {
     let (least, most) = text.split_once(" is not in ")?.1.split_once("..")?;
     let (end, is_included) = most.strip_prefix('=').map_or((most, false), |most| (most, true));
-    let end = end.parse::<u64>().ok().filter(|end| *end < u64::from(u16::MAX) * 1_000);
-    Some(match end {
-        Some(end) => {
-            format!("write a number from {least} to {}", if is_included { end } else { end.saturating_sub(1) })
-        }
+    let whole = |text: &str| text.parse::<i128>().ok();
+    let is_below = whole(value).zip(whole(least)).is_some_and(|(value, least)| value < least);
+    // A type that ends far above says nothing to one who wrote too little.
+    let is_large = |end: &i128| is_below && *end > i128::from(u16::MAX);
+    Some(match whole(end).filter(|end| !is_large(end)) {
+        Some(end) => format!("write a number from {least} to {}", if is_included { end } else { end - 1 }),
         None => format!("write {least} or more"),
     })
 }
@@ -125,9 +137,24 @@ mod tests {
         assert_eq!(words("3 is not in 36..=36500", "3"), "write a number from 36 to 36500");
         assert_eq!(words("0 is not in 1..18446744073709551615", "0"), "write 1 or more");
         assert_eq!(words("0 is not in 1..256", "0"), "write a number from 1 to 255");
+        assert_eq!(words("5000000000 is not in 1..4294967296", "5000000000"), "write a number from 1 to 4294967295");
         assert_eq!(in_words("no such file", "x"), None);
         let line = ["train", "--horizon", "-4h", "-5"].map(str::to_owned);
         assert_eq!(negative("-4", &line), Some(("--horizon", "-4h")));
         assert_eq!((negative("-5", &line), negative("-x", &line)), (None, None));
+    }
+
+    #[test]
+    fn the_usage_is_that_of_the_command_that_was_named_and_no_value_names_one() {
+        let name = clap::Arg::new("cluster").long("cluster").action(clap::ArgAction::Set);
+        let json = clap::Arg::new("json").long("json").action(clap::ArgAction::SetTrue);
+        let mut command = Command::new("train").arg(name).arg(json).subcommand(Command::new("backtest"));
+        let mut named = |line: &[&str]| {
+            let words: Vec<String> = line.iter().map(ToString::to_string).collect();
+            asked(&mut command, &words).get_name().to_owned()
+        };
+        assert_eq!(named(&["train", "--json", "backtest", "-4"]), "backtest");
+        assert_eq!(named(&["train", "--cluster", "backtest"]), "train");
+        assert_eq!(named(&["train", "--cluster=x", "backtest"]), "backtest");
     }
 }

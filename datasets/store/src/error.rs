@@ -226,6 +226,20 @@ impl StoreError {
             || self.is_leftover()
     }
 
+    /// The same fault for one more caller; as unavailable, where its kind cannot be stated twice.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let of = String::clone;
+        match self {
+            Self::Full { reason } => Self::Full { reason: of(reason) },
+            Self::Busy { reason } => Self::Busy { reason: of(reason) },
+            Self::Denied { reason } => Self::Denied { reason: of(reason) },
+            Self::Schema { reason } => Self::Schema { reason: of(reason) },
+            Self::Unavailable { reason } => Self::Unavailable { reason: of(reason) },
+            other => Self::Unavailable { reason: other.to_string() },
+        }
+    }
+
     /// Whether the place or its content is at fault, for a person to correct: to try again does not help.
     #[must_use]
     pub const fn is_bad_data(&self) -> bool {

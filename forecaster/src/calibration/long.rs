@@ -15,17 +15,14 @@ use vocab::HourStart;
 pub const SHORT_HOURS: usize = 4;
 /// Outcomes that share no hour which an expert remembers: as many as a week has of [`SHORT_HOURS`].
 const OUTCOMES: usize = 42;
-/// Issue times of each of them. Fewer would be other ones from hour to hour, so that the bound would have a rhythm of its own.
-const ISSUES_OF_AN_OUTCOME: usize = 24;
+/// Issue times of each of them: more move together, and tell nothing.
+const ISSUES_OF_AN_OUTCOME: usize = 6;
 /// Hours that a pool remembers: six weeks. Twelve weeks were no better.
 pub const MEMORY_HOURS: usize = 42 * 24;
 /// Outcomes that share no hour from which an expert has its whole weight. Chosen on validation, as the constants above.
 const WHOLE_WEIGHT: f64 = 12.0;
-/// Issue times below which nothing is stated; over many hours they have to reach over more than one outcome, in thirds.
+/// Issue times below which nothing is stated.
 const LEAST_ISSUES: usize = 8;
-const LEAST_THIRDS: usize = 4;
-/// Outcomes from which a line is learned.
-const LINE_OUTCOMES: usize = 4;
 const DAY_HOURS: usize = 24;
 const WEEK_DAYS: usize = 7;
 
@@ -160,14 +157,13 @@ impl Past {
                 taught.push((inputs, rise, weight));
             }
         }
-        if let Some(line) = linear.line().filter(|_| taught.len() * stride >= LINE_OUTCOMES * hours) {
+        if let Some(line) = linear.line() {
             let above = |(inputs, rise, weight): &(Inputs, f64, f64)| ((rise - line.rise_gpus(inputs)) as f32, *weight);
             found.above_linear = taught.iter().map(above).collect();
             found.linear_gpus = now.map(|inputs| line.rise_gpus(inputs)).filter(|rise| rise.is_finite());
         }
         found.hours = found.above_latest.len() * stride;
-        let is_enough = found.above_latest.len() >= LEAST_ISSUES && 3 * found.hours >= LEAST_THIRDS * hours;
-        if is_enough { found } else { Rises::default() }
+        if found.above_latest.len() < LEAST_ISSUES { Rises::default() } else { found }
     }
 
     /// How far the mean of the day before an issue time was above the demand just before it, in GPUs.
@@ -216,22 +212,20 @@ mod tests {
         gpus[100] = f64::NAN;
         let past = remembered(&gpus).before(hour(240));
         let rises = past.rises(24, Some(&[0.0, 1.0]));
-        // Issue times from 216 back to 1, but those whose hours, or the one before, are the gap.
-        let with_gap = (1..=216).filter(|issue| (issue - 1..issue + 24).contains(&100)).count();
-        assert_eq!((rises.above_latest.len(), rises.hours), (216 - with_gap, 216 - with_gap));
+        // Issue times every four hours from 216 back to 4, but those whose hours, or the one before, are the gap.
+        let with_gap =
+            (0..54).map(|back| 216 - 4 * back).filter(|issue| (issue - 1..issue + 24).contains(&100)).count();
+        assert_eq!((rises.above_latest.len(), rises.hours), (54 - with_gap, 4 * (54 - with_gap)));
         assert!(rises.above_latest.iter().all(|(rise, _)| *rise == 1.0), "{:?}", rises.above_latest);
         assert!((rises.linear_gpus.unwrap() - 1.0).abs() < 0.3, "{:?}", rises.linear_gpus);
         // Demand at or after the issue time is not read.
-        assert_eq!(remembered(&gpus).before(hour(200)).rises(24, None).above_latest.len(), 216 - with_gap - 40);
-        assert_eq!(past.rises(72, None).hours % 3, 0, "of three days every third one");
+        assert_eq!(remembered(&gpus).before(hour(200)).rises(24, None).above_latest.len(), 54 - with_gap - 10);
     }
 
     #[test]
     fn too_little_demand_states_nothing() {
         assert!(remembered(&[5.0; 24]).before(hour(24)).rises(24, None).above_latest.is_empty());
-        assert!(remembered(&[5.0; 55]).before(hour(55)).rises(24, None).above_latest.is_empty(), "a day and 7 hours");
-        let enough = remembered(&[5.0; 56]).before(hour(56)).rises(24, Some(&[0.0, 0.0]));
-        assert_eq!((enough.above_latest.len(), enough.linear_gpus), (32, None), "of a line too little is known");
+        assert!(remembered(&[5.0; 52]).before(hour(52)).rises(24, None).above_latest.is_empty(), "seven issue times");
         assert!(Memory::default().before(hour(9)).rises(5, None).above_latest.is_empty());
     }
 
@@ -276,6 +270,6 @@ mod tests {
 
     #[test]
     fn issue_times_meet_the_same_hours_of_each_day() {
-        assert_eq!([5, 8, 12, 18, 24, 48, 72, 168].map(stride), [1, 1, 1, 1, 1, 2, 3, 6]);
+        assert_eq!([5, 8, 12, 18, 24, 48, 72, 168].map(stride), [1, 1, 2, 3, 4, 8, 12, 12]);
     }
 }

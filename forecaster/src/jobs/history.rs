@@ -135,7 +135,8 @@ impl JobHistory {
     }
 
     /// GPUs of all jobs that were there at any time from `from` on and before `to`, in thousandths: no less than they ever needed
-    /// together within it. None where not every job of that time is known.
+    /// together within it, but for jobs that were withdrawn while they waited, and for those that had more GPUs then than last. None where
+    /// not every job of that time is known.
     #[must_use]
     pub fn gpus_milli_within(&self, from: UnixSeconds, to: UnixSeconds) -> Option<u64> {
         let is_known =

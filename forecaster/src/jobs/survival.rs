@@ -4,7 +4,7 @@ use super::history::{JobHistory, MOST_ORGANIZATIONS};
 use super::past::{PastJob, PastJobs};
 use vocab::UnixSeconds;
 
-/// Bins of age: up to a minute, then two for each √2 times that all before last; the last has no end and begins at 18 days.
+/// Bins of age: up to a minute, then each ends at ⁴√2 times the age of its begin; the last has no end and begins at 19 days.
 const BINS: usize = 61;
 /// Classes of size: 1, 2, up to 4, 8, 16 GPUs, and more.
 const SIZES: usize = 6;

@@ -7,7 +7,6 @@ use super::placing_fault::PlacingFault;
 use crate::access::Refused;
 use crate::engine::EngineError;
 use crate::leases::Leader;
-use crate::metrics;
 use placement::pool::Fault;
 use std::sync::Arc;
 use store::StoreError;
@@ -118,12 +117,14 @@ pub enum ApiError {
     Receive {
         detail: String,
     },
-    Store(Arc<StoreError>),
+    Store(StoreError),
+    /// The same of a turn of a pool's writer.
+    Turn(Arc<StoreError>),
 }
 
 impl From<StoreError> for ApiError {
     fn from(fault: StoreError) -> Self {
-        Self::Store(Arc::new(fault))
+        Self::Store(fault)
     }
 }
 
@@ -146,8 +147,8 @@ impl From<EngineError> for ApiError {
             EngineError::Undecided | EngineError::Unavailable { .. } => Self::NotWritten { detail },
             EngineError::Refused { detail } => Self::Refused { detail },
             EngineError::Broken { .. } => Self::Broken,
-            EngineError::Turn(fault) => Self::Store(fault),
-            EngineError::Store(fault) => Self::Store(Arc::new(fault)),
+            EngineError::Turn(fault) => Self::Turn(fault),
+            EngineError::Store(fault) => Self::Store(fault),
         }
     }
 }
@@ -208,7 +209,9 @@ impl ApiError {
                 of(413, "too-large", "The body is too large", format!("send at most {max_bytes} bytes at a time"))
             }
             Self::Receive { detail } => of(400, "not-received", "Incomplete body", detail),
-            Self::Store(fault) => Self::of_store(&fault),
+            Self::Store(fault) => response::of_store(&fault, true),
+            // The writer has logged it, once for all callers.
+            Self::Turn(fault) => response::of_store(&fault, false),
         }
     }
 
@@ -348,53 +351,6 @@ impl ApiError {
             known: Vec::new(),
             errors: Vec::new(),
             retry_after_s: None,
-        }
-    }
-
-    fn of_store(fault: &StoreError) -> Problem {
-        let detail = fault.to_string();
-        match fault {
-            StoreError::Lost { reason, .. } => {
-                tracing::error!(%fault, "a request failed");
-                let detail = format!("its file is not the opened one: {reason}");
-                Self::plain(503, "store-lost", "The database is lost", detail)
-            }
-            StoreError::Unavailable { .. } => response::no_answer(detail),
-            // These pass within a moment.
-            StoreError::Busy { .. } | StoreError::Fenced { .. } => {
-                Problem { retry_after_s: Some(1), ..response::no_answer(detail) }
-            }
-            // Of the operator's doing while the service runs: a password, a permission, search_path, a certificate.
-            StoreError::Denied { .. } | StoreError::Tls { .. } | StoreError::Schema { .. } => {
-                tracing::error!(%fault, "a request failed");
-                response::no_answer("it refuses this service: see the log of the service".to_owned())
-            }
-            StoreError::NotAudited { .. } => {
-                tracing::warn!(%fault, "the audit takes no entry; the write was rolled back");
-                metrics::audit_failed();
-                let detail = "the audit could not be written, so nothing was done: retry".to_owned();
-                Problem { retry_after_s: Some(1), ..Self::plain(503, "not-audited", "Audit not written", detail) }
-            }
-            StoreError::NotFound { what, .. } => response::not_found(what, detail),
-            StoreError::Conflict { .. } => Self::plain(409, "conflict", "Conflicting update", detail),
-            StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {
-                Self::plain(422, "refused", "The database cannot hold this", detail)
-            }
-            StoreError::Full { .. } => Self::plain(507, "store-full", "The database takes no more data", detail),
-            StoreError::BadUrl { .. }
-            | StoreError::NoFile { .. }
-            | StoreError::NoDatabase { .. }
-            | StoreError::OtherDatabase { .. }
-            | StoreError::OtherTables { .. }
-            | StoreError::Leftover { .. }
-            | StoreError::OtherLog { .. }
-            | StoreError::Corrupt { .. }
-            | StoreError::NoBatch { .. }
-            | StoreError::Unexpected(_) => {
-                tracing::error!(%fault, "a request failed");
-                // The details are for the operator: they may hold names and paths that no client should read.
-                Self::plain(500, "internal", "The service failed", "see the log of the service".to_owned())
-            }
         }
     }
 }

@@ -27,7 +27,7 @@ const GAUGES: [(&str, &str); 57] = [
     ("headroom_idle_gpus", "S0: idle GPUs"),
     (
         "headroom_hp_demand_gpus",
-        "HP GPUs, running and waiting: now where tasks are placed here, else in the newest measured hour",
+        "HP GPUs, running and waiting: now where tasks are placed here or all HP jobs are reported, else in the newest measured hour",
     ),
     ("headroom_spot_share_gpus", "GPUs that spot tasks of an organization hold, where the pool keeps fair shares"),
     (

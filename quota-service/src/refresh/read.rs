@@ -362,6 +362,7 @@ async fn placed_here(renewals: &Renewals, pool: &PoolId, now: UnixSeconds) -> Re
 fn store_fault(fault: EngineError) -> StoreError {
     match fault {
         EngineError::Store(fault) => fault,
+        EngineError::Turn(fault) => fault.again(),
         other => StoreError::Unavailable { reason: other.to_string() },
     }
 }

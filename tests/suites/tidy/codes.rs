@@ -2,6 +2,7 @@
 
 use super::{files, text};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A code as a problem is made with one, or as a body has one.
 const BEFORE: [&str; 4] = ["later(", "code:", "foreign(", "=>"];
@@ -56,6 +57,9 @@ fn every_code_of_an_answer_has_a_remedy() {
     let remedies = text(&remedies);
     let missing: Vec<&String> = used.iter().filter(|code| !remedies.contains(&format!("\"{code}\","))).collect();
     assert!(missing.is_empty(), "give each a remedy in quota-service/headroom/src/mcp/remedies.rs: {missing:?}");
+    let page = text(Path::new("deploy/CODES.md"));
+    let missing: Vec<&String> = used.iter().filter(|code| !page.contains(&format!("| `{code}` |"))).collect();
+    assert!(missing.is_empty(), "give each a row in deploy/CODES.md: {missing:?}");
 }
 
 #[test]

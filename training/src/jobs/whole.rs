@@ -25,7 +25,8 @@ pub fn whole<'a>(jobs: &'a ClusterJobs, panel: &Panel, hours: HourRange) -> Opti
 /// Why jobs cannot be those of the cluster over some hours; `None` where they may be, or where there are none.
 #[must_use]
 pub fn unlike_usage(jobs: &ClusterJobs, panel: &Panel, hours: HourRange) -> Option<String> {
-    let peaks_gpus: Vec<_> = jobs.iter().map(|(pool, jobs)| (pool, jobs.hourly_peaks_gpus(hours))).collect();
+    let peaks_gpus = |jobs: &PoolJobs| jobs.hourly_peaks_gpus(hours).into_iter().map(Some).collect();
+    let peaks_gpus: Vec<_> = jobs.iter().map(|(pool, jobs)| (pool, peaks_gpus(jobs))).collect();
     let part = part_of_usage(&peaks_gpus, panel, hours).filter(|part| !WHOLE.contains(part))?;
     Some(format!(
         "from {hours} the HP jobs of --jobs need {part:.2} times the GPUs of the usage: check that the lists hold all HP jobs of the \
@@ -35,7 +36,7 @@ pub fn unlike_usage(jobs: &ClusterJobs, panel: &Panel, hours: HourRange) -> Opti
 
 /// Why minutes with these peaks cannot be those of a pool over some hours; `None` where they may be.
 #[must_use]
-pub fn unlike_minutes(peaks_gpus: &[f64], panel: &Panel, pool: &PoolId, hours: HourRange) -> Option<String> {
+pub fn unlike_minutes(peaks_gpus: &[Option<f64>], panel: &Panel, pool: &PoolId, hours: HourRange) -> Option<String> {
     let part = part_of_usage(&[(pool, peaks_gpus.to_vec())], panel, hours).filter(|part| !WHOLE.contains(part))?;
     Some(format!(
         "from {hours} the peaks of --minutes are {part:.2} times the GPUs of the usage: give the files of all organizations of the cluster, \
@@ -43,12 +44,13 @@ pub fn unlike_minutes(peaks_gpus: &[f64], panel: &Panel, pool: &PoolId, hours: H
     ))
 }
 
-/// GPUs at the peaks of some hours, by those of the usage; none where that has none.
-fn part_of_usage(peaks_gpus: &[(&PoolId, Vec<f64>)], panel: &Panel, hours: HourRange) -> Option<f64> {
+/// GPUs at the peaks of some hours, by those of the usage in the same hours; none where that has none.
+fn part_of_usage(peaks_gpus: &[(&PoolId, Vec<Option<f64>>)], panel: &Panel, hours: HourRange) -> Option<f64> {
     let (mut listed_gpus, mut used_gpus) = (0.0, 0.0);
     for (pool, peaks_gpus) in peaks_gpus {
         for (hour, peak_gpus) in hours.iter().zip(peaks_gpus) {
-            if let Some(measured_gpus) = actual_peak_gpus(panel, pool, hour, HorizonHours::ONE) {
+            let measured_gpus = actual_peak_gpus(panel, pool, hour, HorizonHours::ONE);
+            if let (Some(peak_gpus), Some(measured_gpus)) = (peak_gpus, measured_gpus) {
                 listed_gpus += peak_gpus;
                 used_gpus += measured_gpus;
             }

@@ -2,6 +2,9 @@
 
 use super::StoreError;
 
+/// Of a row that was refused by code in the database.
+const NOT_OURS: &str = "; a trigger or rule that is not of this program refuses it: remove or correct that";
+
 /// Codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 pub fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
     let reason = format!("{message} ({code})");
@@ -30,11 +33,7 @@ pub fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
         ("25P03", _) | (_, "08" | "53" | "57" | "58") => Some(StoreError::Unavailable { reason }),
         // Raised by code that an operator added to the tables: they have no triggers, rules or functions of their own.
-        (_, "09" | "27" | "38" | "39" | "44" | "P0") => {
-            let reason =
-                format!("{reason}; a trigger or rule that is not of this program refuses it: remove or correct that");
-            Some(StoreError::Denied { reason })
-        }
+        (_, "09" | "27" | "38" | "39" | "44" | "P0") => Some(StoreError::Denied { reason: reason + NOT_OURS }),
         ("3F000", _) => {
             let reason = format!("{reason}; create the schema that search_path names, or correct search_path");
             Some(StoreError::Schema { reason })
@@ -60,9 +59,11 @@ pub fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
     let code = code.parse::<u32>().ok()?;
     // 275: a CHECK of the table.
     match if code == 275 { 20 } else { code & 0xff } {
-        1 if message.starts_with("no such table") || message.starts_with("no such column") => {
+        1 if ["no such table", "no such column", "has no column named"].iter().any(|text| message.contains(text)) => {
             Some(StoreError::Schema { reason: tables_changed(&reason) })
         }
+        // 1811: a trigger that raises; the tables have none of their own.
+        19 if code == 1_811 => Some(StoreError::Denied { reason: reason + NOT_OURS }),
         // Too big; of another type than the column.
         18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         5 | 6 => Some(StoreError::Busy { reason }),

@@ -16,6 +16,13 @@ fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
     }
     let fault = from_sqlstate("25006", "read-only").unwrap().to_string();
     assert!(fault.contains("name the server that takes writes, or") && fault.contains("read_only to off"), "{fault}");
+    let renamed = from_sqlite_code("1", "table journal has no column named seq").unwrap();
+    assert!(matches!(renamed, StoreError::Schema { .. }), "{renamed}");
+    let raised = from_sqlite_code("1811", "not on Sundays").unwrap();
+    assert!(
+        matches!(raised, StoreError::Denied { .. }) && raised.to_string().contains("a trigger or rule"),
+        "{raised}"
+    );
     let raised = from_sqlstate("P0001", "not on Sundays").unwrap();
     assert!(
         matches!(raised, StoreError::Denied { .. }) && raised.to_string().contains("a trigger or rule"),

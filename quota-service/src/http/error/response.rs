@@ -3,8 +3,10 @@
 use super::{ApiError, RETRY_AFTER_S};
 use crate::health::Refusal;
 use crate::http::forward::Elsewhere;
+use crate::metrics;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use store::StoreError;
 use wire::Problem;
 
 /// Only an ingest makes a cluster, since it has a time zone.
@@ -32,6 +34,60 @@ pub(super) fn no_answer(why: String) -> Problem {
     later("store-unavailable", "The database does not answer", why)
 }
 
+/// The problem of a fault of the database; `is_logged` where nothing else has logged it.
+pub(super) fn of_store(fault: &StoreError, is_logged: bool) -> Problem {
+    let detail = fault.to_string();
+    match fault {
+        StoreError::Lost { reason, .. } => {
+            log(fault, is_logged);
+            let detail = format!("its file is not the opened one: {reason}");
+            ApiError::plain(503, "store-lost", "The database is lost", detail)
+        }
+        StoreError::Unavailable { .. } => no_answer(detail),
+        // These pass within a moment.
+        StoreError::Busy { .. } | StoreError::Fenced { .. } => Problem { retry_after_s: Some(1), ..no_answer(detail) },
+        // Of the operator's doing while the service runs: a password, a permission, search_path, a certificate.
+        StoreError::Denied { .. } | StoreError::Tls { .. } | StoreError::Schema { .. } => {
+            log(fault, is_logged);
+            no_answer("it refuses this service: see the log of the service".to_owned())
+        }
+        StoreError::NotAudited { .. } => {
+            if is_logged {
+                tracing::warn!(%fault, "the audit takes no entry; the write was rolled back");
+            }
+            metrics::audit_failed();
+            let detail = "the audit could not be written, so nothing was done: retry".to_owned();
+            Problem { retry_after_s: Some(1), ..ApiError::plain(503, "not-audited", "Audit not written", detail) }
+        }
+        StoreError::NotFound { what, .. } => not_found(what, detail),
+        StoreError::Conflict { .. } => ApiError::plain(409, "conflict", "Conflicting update", detail),
+        StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {
+            ApiError::plain(422, "refused", "The database cannot hold this", detail)
+        }
+        StoreError::Full { .. } => ApiError::plain(507, "store-full", "The database takes no more data", detail),
+        StoreError::BadUrl { .. }
+        | StoreError::NoFile { .. }
+        | StoreError::NoDatabase { .. }
+        | StoreError::OtherDatabase { .. }
+        | StoreError::OtherTables { .. }
+        | StoreError::Leftover { .. }
+        | StoreError::OtherLog { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::NoBatch { .. }
+        | StoreError::Unexpected(_) => {
+            log(fault, is_logged);
+            // The details are for the operator: they may hold names and paths that no client should read.
+            ApiError::plain(500, "internal", "The service failed", "see the log of the service".to_owned())
+        }
+    }
+}
+
+fn log(fault: &StoreError, is_logged: bool) {
+    if is_logged {
+        tracing::error!(%fault, "a request failed");
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let elsewhere = match &self {
@@ -40,6 +96,7 @@ impl IntoResponse for ApiError {
         };
         let refusal = match &self {
             Self::Store(fault) => Refusal::of(fault),
+            Self::Turn(fault) => Refusal::of(fault),
             _ => None,
         };
         let problem = self.problem();
@@ -68,7 +125,6 @@ impl IntoResponse for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::StoreError;
 
     #[test]
     fn a_full_disk_and_a_lost_database_have_their_own_answers_and_secrets_stay_in_the_log() {

@@ -53,14 +53,14 @@ impl Minutes {
         !self.places(from, until).is_empty()
     }
 
-    /// The largest demand of each of some hours, in GPUs; 0 where no minute was measured.
+    /// The largest demand of each of some hours, in GPUs; none where no minute was measured.
     #[must_use]
-    pub fn hourly_peaks_gpus(&self, hours: HourRange) -> Vec<f64> {
+    pub fn hourly_peaks_gpus(&self, hours: HourRange) -> Vec<Option<f64>> {
         let places = |hour: HourStart| {
             let place = |at: UnixSeconds| self.at.partition_point(|one| *one < at);
             place(hour.instant())..place(hour.plus_hours(1).instant())
         };
-        let peak = |hour| self.demand[places(hour)].iter().max().map_or(0.0, |peak| peak.as_gpus());
+        let peak = |hour| self.demand[places(hour)].iter().max().map(|peak| peak.as_gpus());
         hours.iter().map(peak).collect()
     }
 
