@@ -289,6 +289,8 @@ fn decided(
     let offered = settings.offered_hours.iter().zip(bounds);
     let forecast: Vec<_> = offered.map(|(hours, one)| ForecastBound::of(*hours, one)).collect();
     let unspent: Vec<Ended> = pool.unspent.iter().map(|(_, ended)| *ended).collect();
+    // Reported jobs alone are held against it.
+    let usage = pool.hp_jobs.as_ref().map_or_else(Vec::new, |_| last_usage(&inputs.panel, &pool.id, issue));
     decide(Inputs {
         now: inputs.now,
         known,
@@ -298,7 +300,7 @@ fn decided(
         hp_demand: pool.hp_demand,
         hp_jobs: pool.hp_jobs.as_deref(),
         past_jobs: inputs.run.trained.jobs.get(&pool.id),
-        last_usage: &last_usage(&inputs.panel, &pool.id, issue),
+        last_usage: &usage,
         measured_until: issue.instant(),
         calibrated_hours,
         learned,
