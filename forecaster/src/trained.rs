@@ -8,7 +8,7 @@ pub use streamed::{IssuedSink, Streamed, recent_from, train_streamed};
 
 use crate::baseline::Baseline;
 use crate::bound::PoolCalibration;
-use crate::calibration::{Calibrator, Issued, Switch, replay};
+use crate::calibration::{Calibrator, Issued, Online, Switch, played};
 use crate::fit::{Fit, FitError, FitProgress, fit};
 use crate::jobs::PastJobs;
 use crate::model::{Model, ModelKind, ModelSpec};
@@ -131,7 +131,8 @@ pub fn train(
     let mut model = fit(what, progress)?;
     let (panel, issues, horizon) = (what.panel, what.split.validation, what.spec.horizon);
     let rolled = roll(&model, panel, issues)?;
-    let (issued, calibrator) = calibrate(what, &rolled, rate, switch);
+    let (issued, online) = calibrate(what, &rolled, rate, switch);
+    let calibrator = online.go_on(&model, panel, (issues.to, what.split.until))?;
     let forecasts: Vec<_> = issued.iter().map(|one| one.forecasts.clone()).collect();
     let (last_value, last_value_losses) = last_value(what)?;
     let losses = scores::losses(panel, issues, &forecasts, horizon);
@@ -168,9 +169,9 @@ fn calibrate(
     rolled: &[Vec<DemandForecast>],
     rate: GuaranteeRate,
     switch: Switch,
-) -> (Vec<Issued>, Calibrator) {
+) -> (Vec<Issued>, Online) {
     let (panel, issues, horizon) = (what.panel, what.split.validation, what.spec.horizon);
-    let play = |is_correcting| replay(Calibrator::new(horizon, is_correcting), panel, issues, rolled, rate);
+    let play = |is_correcting| played(Calibrator::new(horizon, is_correcting), panel, issues, rolled, rate);
     if switch == Switch::Off || (switch == Switch::Auto && !what.spec.kind.is_calibrated()) {
         return play(false);
     }

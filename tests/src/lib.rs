@@ -22,7 +22,7 @@ pub use programs::{
 };
 pub use proxy::{Fault, Proxy};
 pub use public_data::{public_data, workspace_root};
-pub use service::{Answer, TestService, panel, promote, promote_bytes, promoted};
+pub use service::{Answer, TestService, panel, promote, promote_bytes, promote_over, promoted};
 pub use slurm::{Lent, Slurm, slurm};
 pub use small_disk::SmallDisk;
 pub use store::Backend;

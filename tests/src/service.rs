@@ -204,8 +204,25 @@ impl TestService {
 /// # Panics
 /// There is too little usage.
 pub async fn promote(store: &dyn Store, cluster: &ClusterName, kind: ModelKind, until: HourStart) -> RunId {
+    promote_over(store, cluster, kind, until, FOUR_HOURS).await
+}
+
+const FOUR_HOURS: u64 = 4;
+
+/// The same, for a horizon of so many hours.
+///
+/// # Panics
+/// There is too little usage.
+pub async fn promote_over(
+    store: &dyn Store,
+    cluster: &ClusterName,
+    kind: ModelKind,
+    until: HourStart,
+    hours: u64,
+) -> RunId {
     let panel = panel(store, cluster, until).await;
-    let spec = ModelSpec { kind, horizon: HorizonHours::new(4).expect("in range"), lookback_hours: 168, seed: 1 };
+    let horizon = HorizonHours::new(hours).expect("in range");
+    let spec = ModelSpec { kind, horizon, lookback_hours: 168, seed: 1 };
     let split = trained::split(&panel, until, &spec).expect("enough usage");
     let fit = Fit { panel: &panel, split, spec, settings: forecaster::blend::Settings::DEFAULT };
     let (trained, _) = train(&fit, GuaranteeRate::GFS, Switch::Auto, &mut |_| ()).expect("training works");
@@ -227,7 +244,8 @@ pub async fn promote_bytes(
     let facts = RunFacts {
         cluster: cluster.clone(),
         model: kind.to_string(),
-        horizon: HorizonHours::new(4).expect("in range"),
+        horizon: checkpoint::load(&checkpoint)
+            .map_or_else(|_| HorizonHours::new(FOUR_HOURS).expect("in range"), |trained| trained.spec.horizon),
         lookback_hours: 168,
         seed: 1,
         data_from: until.plus_hours(-1_000),

@@ -40,6 +40,17 @@ pub struct Calibration {
     pub state: Vec<u8>,
 }
 
+/// An issue hour whose forecasts have no scores yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnscoredIssue {
+    /// The issue hour.
+    pub issue: HourStart,
+    /// The run that made the forecasts.
+    pub run_id: RunId,
+    /// Its horizon.
+    pub horizon: HorizonHours,
+}
+
 /// The ledger of forecasts.
 #[async_trait]
 pub trait LedgerStore {
@@ -56,8 +67,8 @@ pub trait LedgerStore {
         issue: HourStart,
     ) -> Result<Option<IssuedForecasts>, StoreError>;
 
-    /// Issue hours of the cluster whose forecasts have no scores yet, ascending, each with the horizon of its run.
-    async fn unscored_issues(&self, cluster: &ClusterName) -> Result<Vec<(HourStart, HorizonHours)>, StoreError>;
+    /// Issue hours of the cluster whose forecasts have no scores yet, ascending.
+    async fn unscored_issues(&self, cluster: &ClusterName) -> Result<Vec<UnscoredIssue>, StoreError>;
 
     /// The last issue hour of the cluster with forecasts.
     async fn newest_issue(&self, cluster: &ClusterName) -> Result<Option<HourStart>, StoreError>;
@@ -124,8 +135,21 @@ impl TryFrom<ScoredRow> for ScoredForecasts {
     }
 }
 
-pub(crate) fn with_horizons(read: Vec<(Stamp, i64)>) -> Result<Vec<(HourStart, HorizonHours)>, StoreError> {
-    read.into_iter().map(|(issue, hours)| Ok((issue.hour()?, horizon("horizon of a run", hours)?))).collect()
+row! {
+    pub(crate) struct UnscoredRow {
+        pub issue_hour: Stamp,
+        pub run_id: i64,
+        pub horizon_hours: i64,
+    }
+}
+
+impl TryFrom<UnscoredRow> for UnscoredIssue {
+    type Error = StoreError;
+
+    fn try_from(row: UnscoredRow) -> Result<Self, StoreError> {
+        let horizon = horizon("horizon of a run", row.horizon_hours)?;
+        Ok(Self { issue: row.issue_hour.hour()?, run_id: RunId::new(row.run_id), horizon })
+    }
 }
 
 /// The owners of recorded forecasts, for the error that one of them is missing.

@@ -69,7 +69,7 @@ pub use journal::{
 };
 pub use learned::{LearnedStore, NewLearned, StoredLearned};
 pub use leases::{Lease, LeaseRecord, LeaseStore};
-pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts};
+pub use ledger::{Calibration, IssuedForecasts, LedgerStore, ScoredForecasts, UnscoredIssue};
 pub use node_hours::{NodeHour, NodeHourStore};
 pub use nodes::NodeStore;
 pub use outcomes::{EndedPeriod, EtaOutcomes, OutcomeCount, OutcomeId, OutcomeStore, Recorded, UnspentOutcome};

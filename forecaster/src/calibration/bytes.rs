@@ -26,12 +26,14 @@ use super::reach::Reach;
 use super::residual::MISSING;
 use super::seasonal::Seasonal;
 use super::series::{LEVELS, SeriesState, recorded_steps};
+use super::tiers::tiers;
 use crate::mixture::{Mixture, stored_numbers};
 use vocab::{ClusterName, GpuModel, HorizonHours, HourStart, Organization, PoolId, SeriesId};
 
 const MAGIC: &[u8; 5] = b"HRCAL";
 /// Numbers of the formats: the one that is written, and those that are read, too.
-const FORMAT: u8 = 8;
+const FORMAT: u8 = 9;
+const FORMAT_WITH_FORECAST_PEAKS: u8 = 8;
 const FORMAT_WITH_DAYS: u8 = 7;
 const FORMAT_WITH_FALLS: u8 = 6;
 const FORMAT_WITH_MEMORY: u8 = 5;
@@ -73,6 +75,9 @@ impl Calibrator {
         bytes.push(format);
         bytes.extend([self.horizon.get(), u8::from(self.is_correcting)]);
         bytes.extend(self.newest.map_or(NEVER, HourStart::unix_s).to_le_bytes());
+        if format >= FORMAT {
+            bytes.extend(self.taught.iter().flat_map(|taught| taught.map_or(NEVER, HourStart::unix_s).to_le_bytes()));
+        }
         bytes.extend((self.series.len() as u32).to_le_bytes());
         for series in &self.series {
             put_pool(&mut bytes, &series.id.pool);
@@ -133,6 +138,9 @@ impl Calibrator {
         let horizon = HorizonHours::new(hours).map_err(|_| reader.damaged("a horizon outside 1 to 168 h"))?;
         let mut calibrator = Self::new(horizon, reader.flag()?);
         calibrator.newest = reader.hour()?;
+        for taught in &mut calibrator.taught {
+            *taught = if *format >= FORMAT { reader.hour()? } else { calibrator.newest };
+        }
         let steps = recorded_steps(horizon);
         for _ in 0..reader.count()? {
             let series = reader.series(horizon, *format)?;
@@ -161,6 +169,9 @@ impl Calibrator {
             return Err(reader.damaged("more bytes than its parts need"));
         }
         calibrator.settle();
+        for (place, tier) in tiers(horizon).iter().enumerate() {
+            calibrator.settle_tier(place, tier);
+        }
         Ok(calibrator)
     }
 }
@@ -311,7 +322,7 @@ impl<'a> Reader<'a> {
                 *linear = Linear::from_numbers(&numbers).ok_or_else(|| self.damaged("sums of rises that are none"))?;
             }
             for (number, mixtures) in state.mixtures.iter_mut().enumerate() {
-                let experts = if format >= FORMAT { stating(number + 1) } else { EXPERTS_BEFORE };
+                let experts = if format >= FORMAT_WITH_FORECAST_PEAKS { stating(number + 1) } else { EXPERTS_BEFORE };
                 for mixture in mixtures {
                     let numbers: Result<Vec<f64>, _> =
                         (0..stored_numbers(experts)).map(|_| self.array().map(f64::from_le_bytes)).collect();

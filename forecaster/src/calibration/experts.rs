@@ -9,8 +9,8 @@
 
 use super::conformal::ConformalHours;
 use super::long::{self, Rises, SHORT_HOURS};
-use super::pool::{self, Guess, Ranked, Residual, order_statistic};
-use super::residual::WINDOW_HOURS;
+use super::pool::{self, Guess, Known, Residual, order_statistic};
+use super::residual::{WINDOW_HOURS, slot};
 use crate::mixture::{Losses, Mixture};
 use crate::nearness;
 use crate::scores::pinball;
@@ -130,8 +130,11 @@ pub const LEAST_RESIDUALS: usize = 24;
 
 /// Evidence of one pool for one number of hours.
 pub struct Evidence<'a> {
-    ranked: &'a Ranked,
     number: usize,
+    /// The share of the total in the pool's centre.
+    share: f64,
+    /// Residuals of the pool above it, sorted.
+    own: &'a [f32],
     /// Of all pools of the cluster, sorted.
     all: &'a [f32],
     /// The largest demand of the hour before the issue time.
@@ -151,15 +154,16 @@ pub struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// For the peak over `number` + 1 hours from the issue time in `slot`. `residuals` are those for so many hours, by slot; `long` are
-    /// rises of a longer memory, which take the place of those among them.
+    /// For the peak over the hours of a place in a tier. `residuals` are those for so many hours, by slot; `long` are rises of a longer
+    /// memory, which take the place of those among them.
     pub fn new(
         residuals: impl Iterator<Item = (usize, Residual)>,
-        (ranked, number, all): (&'a Ranked, usize, &'a [f32]),
-        slot: usize,
+        known: &Known<'a>,
+        place: usize,
         (latest_gpus, linear_rise_gpus): (Option<f64>, Option<f64>),
         long: Option<Rises>,
     ) -> Self {
+        let (number, slot) = (known.tier.start + place, slot(known.issue));
         let [mut near, mut rises, mut above_linear] = [(); 3].map(|()| Vec::with_capacity(WINDOW_HOURS));
         let push = |all: &mut Vec<(f32, f64)>, gpus: f32, weight: f64| {
             if !gpus.is_nan() {
@@ -187,13 +191,25 @@ impl<'a> Evidence<'a> {
         for all in [&mut near, &mut rises, &mut above_linear] {
             all.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
         }
-        Self { ranked, number, all, latest_gpus, linear_rise_gpus, near, rises, above_linear, rise_hours, of_forecasts }
+        Self {
+            number,
+            share: known.ranked.share,
+            own: &known.ranked.sorted[place],
+            all: &known.all[place],
+            latest_gpus,
+            linear_rise_gpus,
+            near,
+            rises,
+            above_linear,
+            rise_hours,
+            of_forecasts,
+        }
     }
 
     /// The part of its weight that each expert has: those of a model know a week at most.
     pub fn trust(&self) -> [f64; EXPERTS] {
         let hours = self.number + 1;
-        let of_model = long::trust(hours, self.ranked.sorted[self.number].len());
+        let of_model = long::trust(hours, self.own.len());
         let of_rises = long::trust(hours, self.rise_hours);
         [of_model, of_model, of_rises, of_rises, of_rises, self.trust_in_forecast_peak()]
     }
@@ -208,10 +224,10 @@ impl<'a> Evidence<'a> {
 
     /// The bounds of the experts at `p`, in GPUs.
     pub fn statements(&self, guess: &Guess, p: f64) -> Statements {
-        let own = &self.ranked.sorted[self.number];
+        let own = self.own;
         let has_enough = |count: usize| count >= LEAST_RESIDUALS;
         let (_, _, above) = weighed(own, self.all, p);
-        let conformal = || guess.centre_gpus(self.ranked.share) + above * guess.deviation_gpus;
+        let conformal = || guess.centre_gpus(self.share) + above * guess.deviation_gpus;
         let hours = self.number + 1;
         // Of a longer memory there are as many as state something.
         let weighted = |of: &[(f32, f64)], is_weighted: bool| {

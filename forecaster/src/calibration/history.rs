@@ -3,8 +3,9 @@
 use super::linear::{Inputs, Linear};
 use super::long::SHORT_HOURS;
 use super::pool::PoolState;
-use super::recent::{hourly, inputs};
+use super::recent::{SEEN_HOURS, hourly, inputs};
 use super::residual::WINDOW_HOURS;
+use super::tiers::Tier;
 use crate::scores::actual_peak_gpus;
 use datasets::Panel;
 use vocab::{HorizonHours, HourStart};
@@ -21,42 +22,46 @@ struct Outcome {
 }
 
 impl PoolState {
-    /// Learns the rises after the issue hours that follow `newest`, up to `issue`, whose hours are over; a pool that is new learns
-    /// from the weeks before.
-    pub fn learn_history(&mut self, panel: &Panel, newest: Option<HourStart>, issue: HourStart, horizon: HorizonHours) {
+    /// Learns the rises of a tier after the issue hours that follow `newest`, up to `issue`, whose hours are over; a tier that is new
+    /// learns from the weeks before.
+    pub fn learn_history(&mut self, panel: &Panel, newest: Option<HourStart>, issue: HourStart, tier: &Tier) {
         let Some(at) = panel.index_of(issue).filter(|at| *at <= panel.hours()) else { return };
+        let Ok(hours) = HorizonHours::new(tier.end as u64) else { return };
         let from = at.saturating_sub(HISTORY_HOURS);
-        let is_new = self.linear.iter().all(Linear::is_untaught);
+        let is_new = self.linear[tier.clone()].iter().all(Linear::is_untaught);
         let next = newest.filter(|_| !is_new).and_then(|newest| panel.index_of(newest)).map_or(0, |newest| newest + 1);
         let next = next.max(from + 1);
-        let (steps, first) = (horizon.steps(), next.saturating_sub(horizon.steps()).max(from + 1));
-        let (id, seen) = (self.id.clone(), hourly(panel, &self.id, from..at));
+        let (steps, first) = (tier.end, next.saturating_sub(tier.end).max(from + 1));
+        let id = self.id.clone();
+        // No input reads further back.
+        let seen_from = first.saturating_sub(SEEN_HOURS).max(from);
+        let seen = hourly(panel, &id, seen_from..at);
         let hour = |hour: usize| actual_peak_gpus(panel, &id, panel.hour_at(hour), HorizonHours::ONE);
-        if steps > SHORT_HOURS {
+        if self.steps() > SHORT_HOURS {
             let measured_gpus = |one| actual_peak_gpus(panel, &id, one, HorizonHours::ONE);
             self.memory.learn(panel.hour_at(from), issue.plus_hours(steps as i64), measured_gpus);
         }
         let measured: Vec<f64> =
             (first - 1..(at + steps).min(panel.hours())).map(|one| hour(one).unwrap_or(f64::NAN)).collect();
         let outcome = |issue: usize| Outcome {
-            inputs: inputs(&seen[..issue - from], horizon),
+            inputs: inputs(&seen[..issue - seen_from], hours),
             rises_gpus: rises_gpus(&measured[issue - first..], steps),
         };
         let outcomes: Vec<Outcome> = (first..=at).map(outcome).collect();
         for issue in next..=at {
             if issue + WINDOW_HOURS > at {
-                self.keep(panel.hour_at(issue), &outcomes[issue - first]);
+                self.keep(panel.hour_at(issue), &outcomes[issue - first], tier);
             }
             // One that shares no hour with what is judged by it.
             if let Some(over) = (issue - first).checked_sub(steps) {
-                self.learn_rise(&outcomes[over]);
+                self.learn_rise(&outcomes[over], tier);
             }
         }
     }
 
-    fn keep(&mut self, issue: HourStart, outcome: &Outcome) {
+    fn keep(&mut self, issue: HourStart, outcome: &Outcome, tier: &Tier) {
         let linear = self.linear.clone();
-        for (number, place) in self.slot_mut(issue).iter_mut().enumerate() {
+        for (number, place) in self.slot_mut(issue).iter_mut().enumerate().take(tier.end).skip(tier.start) {
             let rise = outcome.rises_gpus[number];
             let expected = outcome.inputs.get(number).and_then(|inputs| linear[number].rise_gpus(inputs));
             place.rise_gpus = rise as f32;
@@ -64,9 +69,10 @@ impl PoolState {
         }
     }
 
-    fn learn_rise(&mut self, outcome: &Outcome) {
+    fn learn_rise(&mut self, outcome: &Outcome, tier: &Tier) {
         let of_hours = self.linear.iter_mut().zip(&outcome.inputs).zip(&outcome.rises_gpus);
-        of_hours.filter(|(_, rise)| !rise.is_nan()).for_each(|((linear, inputs), rise)| linear.learn(inputs, *rise));
+        let of_tier = of_hours.take(tier.end).skip(tier.start);
+        of_tier.filter(|(_, rise)| !rise.is_nan()).for_each(|((linear, inputs), rise)| linear.learn(inputs, *rise));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Online calibration: the recent past corrects what a model says next.
 //!
-//! A forecast teaches once all its hours are over. Per organization the order statistics of its residuals over a week,
+//! A forecast teaches once its hours are over: about organizations once all are, about peaks of pools [tier by tier](tiers). Per organization the order statistics of its residuals over a week,
 //! half shrunk to those of all organizations, correct the upper quantiles, over long horizons by less; the median follows its own misses in small
 //! steps, the mean its recent error, both follow the level at the end of the last hour where demand fell within it, and quantiles of
 //! demand in whole GPUs are whole. Per pool residuals of its measured peak make [`Conformal`], from which B_H follows.
@@ -21,6 +21,7 @@ mod history;
 mod linear;
 mod long;
 mod online;
+mod peaks;
 mod pool;
 mod quantiles;
 pub(crate) mod reach;
@@ -31,11 +32,14 @@ mod seasonal;
 mod series;
 #[cfg(test)]
 mod tests;
+mod tiers;
 
 pub use bytes::CalibratorError;
 pub use conformal::{Centre, Conformal, ConformalHours, mixture_gpus};
 pub use experts::{EXPERTS, Expert, Stated};
+pub(crate) use online::played;
 pub use online::{Issued, Online, Switch, replay};
+pub use peaks::PeakGuesses;
 pub use recent::{Recent, recent};
 
 use cursor::Cursor;
@@ -44,10 +48,10 @@ use fallen::{Fallen, fallen_gpus};
 use pool::PoolState;
 use quantiles::{Between, Demand, UsualLosses};
 use reach::Reach;
-use residual::{Counts, WINDOW_HOURS, slot};
+use residual::{Counts, WINDOW_HOURS};
 use series::{Inputs, LEVELS, Lesson, SeriesState, recorded_steps};
-use std::collections::BTreeMap;
-use vocab::{DemandForecast, ForecastOrigin, GuaranteeRate, HorizonHours, HourStart, PoolId, SeriesId, StepForecast};
+use tiers::tiers;
+use vocab::{DemandForecast, ForecastOrigin, HorizonHours, HourStart, SeriesId, StepForecast};
 
 /// Knowledge from the recent past about the forecasts of one cluster: about 1.4 KB a series and 15 KB a pool at 4 h.
 ///
@@ -93,7 +97,10 @@ pub struct Calibrator {
     horizon: HorizonHours,
     /// Whether forecasts of organizations are corrected. Pools are followed either way.
     is_correcting: bool,
+    /// The last issue time all of whose hours have taught.
     newest: Option<HourStart>,
+    /// The last one that has taught about peaks, by tier.
+    taught: Vec<Option<HourStart>>,
     /// By id.
     series: Vec<SeriesState>,
     /// By id.
@@ -128,6 +135,7 @@ impl Calibrator {
             horizon,
             is_correcting,
             newest: None,
+            taught: vec![None; tiers(horizon).len()],
             series: Vec::new(),
             pools: Vec::new(),
             fallen: Fallen::new(horizon),
@@ -155,67 +163,35 @@ impl Calibrator {
         self.horizon
     }
 
-    /// The last issue time that was learned from.
+    /// The last issue time whose forecasts were learned from as a whole.
     #[must_use]
     pub const fn newest_issue(&self) -> Option<HourStart> {
         self.newest
     }
 
     /// Learns from the model's forecasts at `issue`, before any correction. To be called in the order of issue times, once
-    /// all hours of the forecasts are over; an issue time at or before the newest one is not learned from again. Hours
+    /// all hours of the forecasts are over; what was learned before, by this or by [`Self::observe_peaks`], is not learned again. Hours
     /// that were not measured teach nothing, nor do forecasts of the cold-start rule.
     pub fn observe(&mut self, panel: &Panel, issue: HourStart, raw: &[DemandForecast]) {
         if self.newest.is_some_and(|newest| newest >= issue) {
             return;
         }
         self.forget(issue);
-        let newest = self.newest.replace(issue);
-        let raw: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
+        self.newest = Some(issue);
         if self.is_correcting {
+            let raw: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
             self.judge_quantiles(panel, issue, &raw);
             self.learn_series(panel, issue, &raw);
+            self.settle();
         }
-        let by_pool = by_pool(&raw, self.horizon);
-        self.judge_experts(panel, issue, &by_pool);
-        for (id, members) in by_pool {
-            let place = self.pools.binary_search_by(|pool| pool.id.cmp(id)).unwrap_or_else(|place| {
-                self.pools.insert(place, PoolState::new(id.clone(), self.horizon));
-                place
-            });
-            self.pools[place].learn_history(panel, newest, issue, self.horizon);
-            self.pools[place].learn(panel, issue, &members, self.horizon);
-        }
-        self.settle();
+        let guesses = PeakGuesses::of(issue, raw, self.horizon);
+        self.observe_peaks(panel, &guesses, issue.plus_hours(self.horizon.steps() as i64));
     }
 
-    /// Weighs the experts on each pool's peak by how what they stated at `issue` fared, by what was known then: forecasts
-    /// that were issued less than a horizon before had not taught yet.
-    fn judge_experts(&mut self, panel: &Panel, issue: HourStart, by_pool: &BTreeMap<&PoolId, Vec<&DemandForecast>>) {
-        let horizon = self.horizon;
-        let later: Vec<usize> = (1..horizon.steps() as i64).map(|back| slot(issue.plus_hours(-back))).collect();
-        let ranked: Vec<_> = self.pools.iter().map(|pool| pool.ranked_without(&later)).collect();
-        let all: Vec<Vec<f32>> =
-            (0..horizon.steps()).map(|number| merged(ranked.iter().map(|one| &one.sorted[number]))).collect();
-        let of_pool = |(place, pool): (usize, &mut PoolState)| {
-            let raw = by_pool.get(&pool.id)?;
-            let losses = pool.losses(panel, (issue, raw, horizon), (&ranked[place], &all), &later)?;
-            Some((place, losses))
-        };
-        let taught: Vec<_> = self.pools.iter_mut().enumerate().filter_map(of_pool).collect();
-        let mean = experts::mean(&taught);
-        for (place, losses) in &taught {
-            let mixtures = self.pools[*place].mixtures.iter_mut();
-            let each = mixtures.zip(losses).zip(&mean).zip(1..);
-            each.for_each(|(((one, own), mean), hours)| experts::learn(one, own, mean, hours));
-        }
-    }
-
-    /// Empties the slots of the issue times after the newest one, up to `issue`.
+    /// Empties the slots of the organizations for the issue times after the newest one, up to `issue`.
     fn forget(&mut self, issue: HourStart) {
-        let passed = self.newest.map_or(0, |newest| issue.hours_since(newest)).min(WINDOW_HOURS as i64);
-        for hour in (0..passed).map(|back| issue.plus_hours(-back)) {
+        for hour in passed(self.newest, issue) {
             self.series.iter_mut().for_each(|series| series.forget(hour, &mut self.shared));
-            self.pools.iter_mut().for_each(|pool| pool.forget(hour));
         }
     }
 
@@ -290,17 +266,12 @@ impl Calibrator {
         })
     }
 
-    /// Works out what follows from the residuals, and drops series and pools that were not measured for a week.
+    /// Works out what follows from the residuals of organizations, and drops those that were not measured for a week.
     fn settle(&mut self) {
         self.series.retain(|series| !series.is_forgotten());
-        self.pools.retain(|pool| !pool.is_forgotten());
         let (mut counts, reach) = (Counts::default(), Reach::over(self.horizon));
         if let Some(newest) = self.newest {
             self.series.iter_mut().for_each(|series| series.settle(newest, &reach, &mut counts));
-        }
-        self.pools.iter_mut().for_each(PoolState::settle);
-        for (number, all) in self.all.iter_mut().enumerate() {
-            *all = merged(self.pools.iter().map(|pool| pool.sorted(number + 1)));
         }
     }
 
@@ -328,34 +299,6 @@ impl Calibrator {
             quantiles_gpus: [0, 1, 2].map(quantile),
         })
     }
-
-    /// For each pool that was learned from, what its measured peaks say of the next one. `raw` are the forecasts before
-    /// any correction, at one issue time, and `panel` holds demand up to it; [`bounds`](crate::bound::bounds) takes the result.
-    #[must_use]
-    pub fn conformal(&self, panel: &Panel, raw: &[DemandForecast], rate: GuaranteeRate) -> BTreeMap<PoolId, Conformal> {
-        let of = |(id, members): (&PoolId, Vec<&DemandForecast>)| {
-            let recent = recent(panel, id, members.first()?.issue(), self.horizon);
-            Some((id.clone(), self.conformal_of(id, &members, &recent, rate, None)?))
-        };
-        by_pool(raw, self.horizon).into_iter().filter_map(of).collect()
-    }
-
-    /// The same for one pool, of whose organizations `members` are all forecasts, and which did [`recent`] before them;
-    /// `None` where nothing was learned of it. The experts are asked for these hours alone, where there are `asked` ones: bounds under
-    /// [`mixture`](crate::bound::Aggregation::Mixture) are made for no others.
-    #[must_use]
-    pub fn conformal_of(
-        &self,
-        pool: &PoolId,
-        members: &[&DemandForecast],
-        recent: &Recent,
-        rate: GuaranteeRate,
-        asked: Option<&[HorizonHours]>,
-    ) -> Option<Conformal> {
-        let place = self.pools.binary_search_by(|known| known.id.cmp(pool)).ok()?;
-        let is_whole = members.iter().all(|one| one.steps().len() >= self.horizon.steps());
-        is_whole.then(|| self.pools[place].conformal((members, self.horizon), &self.all, (rate, asked), recent))
-    }
 }
 
 /// Demand of a series of the panel around an issue time; `None` before the panel.
@@ -365,11 +308,10 @@ fn demand_of(panel: &Panel, place: usize, issue: HourStart) -> Option<Demand<'_>
     Some(Demand { gpus, measured, issue: panel.index_of(issue)?, clock })
 }
 
-/// All of several sorted lists, sorted.
-fn merged<'a>(all: impl Iterator<Item = &'a (impl AsRef<[f32]> + ?Sized + 'a)>) -> Vec<f32> {
-    let mut merged: Vec<f32> = all.flat_map(AsRef::as_ref).copied().collect();
-    merged.sort_unstable_by(f32::total_cmp);
-    merged
+/// The issue times after `newest`, up to `issue`, whose slots hold those of a week before; none where nothing was learned.
+fn passed(newest: Option<HourStart>, issue: HourStart) -> impl Iterator<Item = HourStart> {
+    let passed = newest.map_or(0, |newest| issue.hours_since(newest)).min(WINDOW_HOURS as i64);
+    (0..passed).map(move |back| issue.plus_hours(-back))
 }
 
 /// A forecast as the ledger of the service keeps it until it is scored, in numbers of 32 bits: what is tested learns from the same
@@ -388,13 +330,4 @@ fn as_kept(raw: &DemandForecast) -> DemandForecast {
 /// Whether a forecast is the model's own, over the whole horizon.
 fn teaches(forecast: &DemandForecast, horizon: HorizonHours) -> bool {
     forecast.origin() == ForecastOrigin::Model && forecast.steps().len() >= horizon.steps()
-}
-
-fn by_pool(raw: &[DemandForecast], horizon: HorizonHours) -> BTreeMap<&PoolId, Vec<&DemandForecast>> {
-    let mut pools: BTreeMap<&PoolId, Vec<&DemandForecast>> = BTreeMap::new();
-    for run in raw.chunk_by(|one, other| one.series().pool == other.series().pool) {
-        let members = run.iter().filter(|one| one.steps().len() >= horizon.steps());
-        pools.entry(&run[0].series().pool).or_default().extend(members);
-    }
-    pools
 }

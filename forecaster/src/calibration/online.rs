@@ -1,6 +1,7 @@
 //! A calibrator beside a model, issue time by issue time.
 
-use super::{Calibrator, Conformal};
+use super::{Calibrator, Conformal, PeakGuesses};
+use crate::predict::{Predict, PredictError, forecast};
 use datasets::{HourRange, Panel};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::{DemandForecast, GuaranteeRate, HourStart, PoolId};
@@ -45,7 +46,7 @@ pub struct Issued {
 #[derive(Debug, Clone)]
 pub struct Online {
     calibrator: Calibrator,
-    waiting: VecDeque<(HourStart, Vec<DemandForecast>)>,
+    waiting: VecDeque<(HourStart, Vec<DemandForecast>, PeakGuesses)>,
 }
 
 impl Online {
@@ -61,15 +62,45 @@ impl Online {
         self.learn(panel, issue);
         let forecasts = self.calibrator.apply(panel, &raw);
         let conformal = self.calibrator.conformal(panel, &raw, rate);
-        self.waiting.push_back((issue, raw));
+        self.keep(issue, raw);
         Issued { forecasts, conformal }
+    }
+
+    /// Learns as [`Self::issue`] does, and keeps `raw`, which nobody is issued.
+    fn rehearse(&mut self, panel: &Panel, issue: HourStart, raw: Vec<DemandForecast>) {
+        self.learn(panel, issue);
+        self.keep(issue, raw);
+    }
+
+    fn keep(&mut self, issue: HourStart, raw: Vec<DemandForecast>) {
+        let guesses = PeakGuesses::of(issue, &raw, self.calibrator.horizon());
+        self.waiting.push_back((issue, raw, guesses));
     }
 
     fn learn(&mut self, panel: &Panel, now: HourStart) {
         let horizon = i64::from(self.calibrator.horizon.get());
-        while let Some((issue, raw)) = self.waiting.pop_front_if(|(issue, _)| issue.plus_hours(horizon) <= now) {
+        while let Some((issue, raw, _)) = self.waiting.pop_front_if(|(issue, ..)| issue.plus_hours(horizon) <= now) {
             self.calibrator.observe(panel, issue, &raw);
         }
+        self.waiting.iter().for_each(|(_, _, guesses)| self.calibrator.observe_peaks(panel, guesses, now));
+    }
+
+    /// The calibrator, with everything learned that is over at `until`, to which `model` goes on from the issue time `from`: of the last
+    /// forecasts the first hours are over.
+    ///
+    /// # Errors
+    /// The model cannot forecast an hour.
+    pub(crate) fn go_on(
+        mut self,
+        model: &dyn Predict,
+        panel: &Panel,
+        (from, until): (HourStart, HourStart),
+    ) -> Result<Calibrator, PredictError> {
+        let to = until.plus_hours(1 - self.calibrator.first_lesson_hours() as i64);
+        for issue in (HourRange { from, to }).iter() {
+            self.rehearse(panel, issue, forecast(model, panel, issue)?);
+        }
+        Ok(self.finish(panel, until))
     }
 
     /// The calibrator, with everything learned that is over at `until`.
@@ -91,7 +122,19 @@ pub fn replay(
     rate: GuaranteeRate,
 ) -> (Vec<Issued>, Calibrator) {
     let until = issues.to.plus_hours(i64::from(calibrator.horizon.get()) - 1);
+    let (issued, online) = played(calibrator, panel, issues, raw, rate);
+    (issued, online.finish(panel, until))
+}
+
+/// The same; the second value goes on from there.
+pub(crate) fn played(
+    calibrator: Calibrator,
+    panel: &Panel,
+    issues: HourRange,
+    raw: &[Vec<DemandForecast>],
+    rate: GuaranteeRate,
+) -> (Vec<Issued>, Online) {
     let mut online = Online::new(calibrator);
     let issued = issues.iter().zip(raw).map(|(issue, raw)| online.issue(panel, issue, raw.clone(), rate)).collect();
-    (issued, online.finish(panel, until))
+    (issued, online)
 }

@@ -3,9 +3,10 @@
 use super::conformal::{Centre, Conformal, ConformalHours, ENOUGH_RESIDUALS};
 use super::experts::{self, EXPERTS, Evidence, LEARNED_RATES, RateLosses, RateMixtures, untaught, weighed};
 use super::linear::Linear;
-use super::long::{Memory, SHORT_HOURS};
+use super::long::{Memory, Past, SHORT_HOURS};
 use super::recent::{Recent, for_experts};
 use super::residual::{WINDOW_HOURS, rank, slot};
+use super::tiers::{Tier, tiers};
 use crate::gaussian;
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::Panel;
@@ -85,20 +86,39 @@ pub struct PoolState {
     pub mixtures: Vec<RateMixtures>,
     /// Its demand, for peaks over many hours.
     pub memory: Memory,
-    /// Follows from `residuals`.
-    ranked: Ranked,
+    /// Each with what follows from its `residuals`.
+    tiers: Vec<(Tier, Ranked)>,
 }
 
-/// Residuals in their order, and the centre that they are above of.
+/// Residuals of a tier in their order, and the centre that they are above of.
 #[derive(Debug, Clone)]
 pub struct Ranked {
     /// The share of the total in the centre: that whose bounds would have lost least.
     pub share: f64,
-    /// `[hours − 1]`, how far the peak was above the centre, in deviations, sorted.
+    /// `[place in the tier]`, how far the peak was above the centre, in deviations, sorted.
     pub sorted: Vec<Vec<f32>>,
 }
 
+impl Ranked {
+    /// Residuals over its longest hours.
+    pub fn residuals(&self) -> usize {
+        self.sorted.last().map_or(0, Vec::len)
+    }
+}
+
+/// What is known of a tier at an issue time.
+pub struct Known<'a> {
+    pub tier: &'a Tier,
+    pub ranked: &'a Ranked,
+    /// `[place in the tier]`, residuals of all pools, sorted.
+    pub all: &'a [Vec<f32>],
+    pub issue: HourStart,
+    /// Slots of issue times whose hours are not over.
+    pub without: &'a [usize],
+}
+
 /// The pool's peak over 1, 2, … hours as its forecasts have it.
+#[derive(Debug, Clone)]
 #[expect(clippy::struct_field_names, reason = "names carry units")]
 pub struct Guess {
     /// Sum over organizations of the largest 0.9 quantile within the hours: right if all are largest together.
@@ -134,8 +154,9 @@ fn deviations_of_peak(hours: usize, p: f64) -> f64 {
     gaussian::quantile(p.powf((hours as f64).powf(-OWN_HOURS)))
 }
 
-/// None of it has to be right: only its relation to the peak has to last.
-fn guesses(raw: &[&DemandForecast], horizon: HorizonHours) -> Vec<Guess> {
+/// The peaks over 1, 2, … hours as forecasts of a pool's organizations have them. None of it has to be right: only its relation to the
+/// peak has to last.
+pub fn guesses(raw: &[&DemandForecast], horizon: HorizonHours) -> Vec<Guess> {
     // Of each step the sums over organizations of the largest quantile so far, the mean, the variance and the deviation.
     let mut sums = vec![[0.0_f64; 4]; horizon.steps()];
     for forecast in raw {
@@ -177,10 +198,11 @@ impl PoolState {
     /// A pool of which nothing is known.
     pub fn new(id: PoolId, horizon: HorizonHours) -> Self {
         let steps = horizon.steps();
-        let ranked = Ranked { share: SHARE_START, sorted: vec![Vec::new(); steps] };
+        let unknown = |tier: Tier| Ranked { share: SHARE_START, sorted: vec![Vec::new(); tier.len()] };
+        let tiers = tiers(horizon).into_iter().map(|tier| (tier.clone(), unknown(tier))).collect();
         let residuals = vec![Residual::NONE; WINDOW_HOURS * steps];
         let linear = vec![Linear::default(); steps];
-        Self { id, residuals, linear, mixtures: (1..=steps).map(untaught).collect(), memory: Memory::default(), ranked }
+        Self { id, residuals, linear, mixtures: (1..=steps).map(untaught).collect(), memory: Memory::default(), tiers }
     }
 
     pub const fn steps(&self) -> usize {
@@ -193,17 +215,18 @@ impl PoolState {
         &mut self.residuals[start..start + width]
     }
 
-    /// Forgets the issue hours before the window of `issue`.
-    pub fn forget(&mut self, issue: HourStart) {
-        self.slot_mut(issue).fill(Residual::NONE);
+    /// Forgets what a tier knew of the issue hours before the window of `issue`.
+    pub fn forget(&mut self, issue: HourStart, tier: &Tier) {
+        self.slot_mut(issue)[tier.clone()].fill(Residual::NONE);
     }
 
-    /// Learns from the forecasts of an issue hour whose hours are over.
-    pub fn learn(&mut self, panel: &Panel, issue: HourStart, raw: &[&DemandForecast], horizon: HorizonHours) {
+    /// Learns from the forecasts of an issue hour, where the hours of the tier are over.
+    pub fn learn(&mut self, panel: &Panel, issue: HourStart, guesses: &[Guess], tier: &Tier) {
         let id = self.id.clone();
-        for (number, (guess, place)) in guesses(raw, horizon).iter().zip(self.slot_mut(issue)).enumerate() {
-            let hours = HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
-            if let Some(peak) = actual_peak_gpus(panel, &id, issue, hours) {
+        for (number, (guess, place)) in
+            guesses.iter().zip(self.slot_mut(issue)).enumerate().take(tier.end).skip(tier.start)
+        {
+            if let Some(peak) = peak_gpus(panel, &id, issue, number) {
                 let [above_sum, total] =
                     [peak, guess.total_gpus].map(|gpus| ((gpus - guess.sum_gpus) / guess.deviation_gpus) as f32);
                 *place = Residual { above_sum, total, deviation_gpus: guess.deviation_gpus as f32, ..*place };
@@ -216,33 +239,34 @@ impl PoolState {
         self.residuals.iter().all(Residual::is_none)
     }
 
-    /// Works out what follows from the residuals.
-    pub fn settle(&mut self) {
-        self.ranked = self.ranked_without(&[]);
+    /// Works out what follows from the residuals of a tier.
+    pub fn settle(&mut self, place: usize) {
+        let ranked = self.ranked_without(&self.tiers[place].0, &[]);
+        self.tiers[place].1 = ranked;
     }
 
-    /// The residuals but those of some slots, in their order: the centre is the one whose bounds would have lost least.
-    pub fn ranked_without(&self, slots: &[usize]) -> Ranked {
-        let start = self.sorted_by(SHARE_START, slots);
-        if (start.last().map_or(0, Vec::len) as f64) < ENOUGH_RESIDUALS {
-            return Ranked { share: SHARE_START, sorted: start };
+    /// The residuals of a tier but those of some slots, in their order: the centre is the one whose bounds would have lost least.
+    pub fn ranked_without(&self, tier: &Tier, slots: &[usize]) -> Ranked {
+        let start = Ranked { share: SHARE_START, sorted: self.sorted_by(SHARE_START, tier, slots) };
+        if (start.residuals() as f64) < ENOUGH_RESIDUALS {
+            return start;
         }
         let level = GuaranteeRate::GFS.as_f64();
         let loss = |one: &Ranked| one.sorted.iter().map(|sorted| least_loss(sorted, level)).sum::<f64>();
-        let tried = SHARES.map(|share| Ranked { share, sorted: self.sorted_by(share, slots) });
+        let tried = SHARES.map(|share| Ranked { share, sorted: self.sorted_by(share, tier, slots) });
         let best = tried.into_iter().min_by(|one, other| loss(one).total_cmp(&loss(other)));
         best.expect("there are shares")
     }
 
-    /// `[hours − 1]`, how far the peak was above a centre with this share, sorted.
-    fn sorted_by(&self, share: f64, without: &[usize]) -> Vec<Vec<f32>> {
+    /// `[place in the tier]`, how far the peak was above a centre with this share, sorted.
+    fn sorted_by(&self, share: f64, tier: &Tier, without: &[usize]) -> Vec<Vec<f32>> {
         let of_hours = |number: usize| {
             let known = self.residuals_of(number, without).filter(|(_, residual)| !residual.is_none());
             let mut sorted: Vec<f32> = known.map(|(_, residual)| residual.above(share)).collect();
             sorted.sort_unstable_by(f32::total_cmp);
             sorted
         };
-        (0..self.steps()).map(of_hours).collect()
+        tier.clone().map(of_hours).collect()
     }
 
     /// The residuals of a number of hours with their slots, but for those of some slots.
@@ -251,60 +275,57 @@ impl PoolState {
         of_hours.filter(move |(slot, _)| !without.contains(slot))
     }
 
-    /// Scores of a number of hours, rising.
-    pub fn sorted(&self, hours: usize) -> &[f32] {
-        &self.ranked.sorted[hours - 1]
+    /// `[place in the tier]`, residuals, rising.
+    pub fn sorted(&self, place: usize) -> &[Vec<f32>] {
+        &self.tiers[place].1.sorted
     }
 
-    /// Statements of the experts for an issue time, `[hours − 1]` of a function of evidence and guess, for the asked hours. `without` are
-    /// slots of issue times whose hours are not over.
+    /// Statements of the experts for an issue time, `[place in the tier]` of a function of evidence and guess, for the asked hours.
     fn of_experts<T>(
         &self,
         guesses: &[Guess],
-        (ranked, all): (&Ranked, &[Vec<f32>]),
-        (issue, without): (HourStart, &[usize]),
+        known: &Known<'_>,
+        past: Option<&Past>,
         (recent, asked): (&Recent, Option<&[HorizonHours]>),
         mut then: impl FnMut(&Evidence<'_>, &Guess) -> T,
     ) -> Vec<Option<T>> {
-        let past = (self.steps() > SHORT_HOURS).then(|| self.memory.before(issue));
-        let one = |(number, guess): (usize, &Guess)| {
+        let one = |(place, number): (usize, usize)| {
             if !is_among(asked, number) {
                 return None;
             }
-            let (residuals, inputs) = (self.residuals_of(number, without), recent.inputs.get(number));
-            let long = past.as_ref().filter(|_| number >= SHORT_HOURS).map(|past| past.rises(number + 1, inputs));
+            let (residuals, inputs) = (self.residuals_of(number, known.without), recent.inputs.get(number));
+            let long = past.filter(|_| number >= SHORT_HOURS).map(|past| past.rises(number + 1, inputs));
             let rise = inputs.and_then(|inputs| self.linear[number].rise_gpus(inputs));
             let of_rises = (recent.latest_gpus, rise);
-            let evidence = Evidence::new(residuals, (ranked, number, &all[number]), slot(issue), of_rises, long);
-            Some(then(&evidence, guess))
+            let evidence = Evidence::new(residuals, known, place, of_rises, long);
+            Some(then(&evidence, &guesses[number]))
         };
-        guesses.iter().enumerate().map(one).collect()
+        known.tier.clone().enumerate().map(one).collect()
     }
 
-    /// The losses of the experts for an issue time whose hours are over, before its residuals are learned, by what was known then:
-    /// `ranked` and `all` leave out the slots `without`. `None` while the pool knows too little, or where its peak was not
-    /// measured.
-    pub fn losses(
-        &mut self,
-        panel: &Panel,
-        (issue, raw, horizon): (HourStart, &[&DemandForecast], HorizonHours),
-        (ranked, all): (&Ranked, &[Vec<f32>]),
-        without: &[usize],
-    ) -> Option<Vec<RateLosses>> {
-        if ranked.sorted.last()?.len() < experts::LEAST_RESIDUALS {
+    /// Its demand before an issue time, where peaks over many hours need it.
+    fn past(&self, issue: HourStart) -> Option<Past> {
+        (self.steps() > SHORT_HOURS).then(|| self.memory.before(issue))
+    }
+
+    /// The losses of the experts of a tier for an issue time whose hours are over, before its residuals are learned, by what was
+    /// known then: `known` leaves out what was not. `None` while the pool knows too little, or where its peak was not measured.
+    pub fn losses(&mut self, panel: &Panel, guesses: &[Guess], known: &Known<'_>) -> Option<Vec<RateLosses>> {
+        if known.ranked.residuals() < experts::LEAST_RESIDUALS {
             return None;
         }
-        let hours = |number: usize| HorizonHours::new(number as u64 + 1).unwrap_or(horizon);
+        let issue = known.issue;
         let peaks: Option<Vec<f64>> =
-            (0..self.steps()).map(|number| actual_peak_gpus(panel, &self.id, issue, hours(number))).collect();
-        let recent = for_experts(panel, &self.id, issue, horizon);
+            known.tier.clone().map(|number| peak_gpus(panel, &self.id, issue, number)).collect();
+        let recent = for_experts(panel, &self.id, issue, hours_of(known.tier.end - 1)?);
         let each = |evidence: &Evidence<'_>, guess: &Guess| LEARNED_RATES.map(|p| evidence.statements(guess, p));
-        let guesses = guesses(raw, horizon);
-        let statements = self.of_experts(&guesses, (ranked, all), (issue, without), (&recent, None), each);
+        let past = self.past(issue).filter(|_| known.tier.end > SHORT_HOURS);
+        let statements = self.of_experts(guesses, known, past.as_ref(), (&recent, None), each);
         let statements = statements.into_iter().collect::<Option<Vec<_>>>()?;
-        let of_hours = self.mixtures.iter_mut().zip(&statements).zip(peaks?).enumerate();
+        let of_hours =
+            self.mixtures[known.tier.clone()].iter_mut().zip(&statements).zip(peaks?).zip(known.tier.clone());
         let one =
-            |(number, ((mixtures, statements), peak))| experts::losses(mixtures, statements, peak, number as f64 + 1.0);
+            |(((mixtures, statements), peak), number)| experts::losses(mixtures, statements, peak, number as f64 + 1.0);
         Some(of_hours.map(one).collect())
     }
 
@@ -317,43 +338,53 @@ impl PoolState {
         (rate, asked): (GuaranteeRate, Option<&[HorizonHours]>),
         recent: &Recent,
     ) -> Conformal {
-        let residuals = self.ranked.sorted.last().map_or(0, Vec::len);
         // No demand is below none, by however much a pool that fell to nothing was overestimated before.
         let (mut calibrated_gpus, p) = (0.0_f64, rate.as_f64());
         let (issue, guesses) = (raw.first().map(|one| one.issue()), guesses(raw, horizon));
-        let of_experts = issue.map(|issue| {
-            let each = |evidence: &Evidence<'_>, guess: &Guess| (evidence.statements(guess, p), evidence.trust());
-            self.of_experts(&guesses, (&self.ranked, all), (issue, &[]), (recent, asked), each)
-        });
-        let hours = guesses.into_iter().zip(&self.ranked.sorted).zip(all).enumerate();
-        let hours = hours.map(|(number, ((guess, own_residuals), all))| {
-            let Guess { sum_gpus, total_gpus, deviation_gpus, .. } = guess;
-            let total_share = self.ranked.share;
-            let centre_gpus = guess.centre_gpus(total_share);
-            let (own, shared, both) = weighed(own_residuals, all, p);
-            let kept = own_residuals.iter().filter(|residual| f64::from(**residual) <= both).count();
-            calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
-            let coverage = kept as f64 / own_residuals.len().max(1) as f64;
-            let centre = Centre { sum_gpus, total_gpus, total_share, centre_gpus };
-            let (mut statements, trust) =
-                of_experts.as_ref().and_then(|all| all[number]).unwrap_or(([None; EXPERTS], [1.0; EXPERTS]));
-            statements[0] = Some(calibrated_gpus).filter(|_| is_among(asked, number));
-            let experts = experts::stated(&self.mixtures[number], &statements, &trust, p);
-            let returns_gpus = recent.returns_gpus.get(number).copied().flatten();
-            ConformalHours {
-                centre,
-                deviation_gpus,
-                own,
-                shared,
-                calibrated_gpus,
-                residuals,
-                coverage,
-                experts,
-                returns_gpus,
+        let past = issue.and_then(|issue| self.past(issue));
+        let mut hours = Vec::with_capacity(guesses.len());
+        for (tier, ranked) in &self.tiers {
+            let all = &all[tier.clone()];
+            let of_experts = issue.map(|issue| {
+                let each = |evidence: &Evidence<'_>, guess: &Guess| (evidence.statements(guess, p), evidence.trust());
+                let known = Known { tier, ranked, all, issue, without: &[] };
+                self.of_experts(&guesses, &known, past.as_ref(), (recent, asked), each)
+            });
+            for (place, number) in tier.clone().enumerate() {
+                let (guess, own_residuals) = (&guesses[number], &ranked.sorted[place]);
+                let Guess { sum_gpus, total_gpus, deviation_gpus, .. } = *guess;
+                let (total_share, centre_gpus) = (ranked.share, guess.centre_gpus(ranked.share));
+                let (own, shared, both) = weighed(own_residuals, &all[place], p);
+                let kept = own_residuals.iter().filter(|residual| f64::from(**residual) <= both).count();
+                calibrated_gpus = calibrated_gpus.max(centre_gpus + both * deviation_gpus);
+                let (mut statements, trust) =
+                    of_experts.as_ref().and_then(|all| all[place]).unwrap_or(([None; EXPERTS], [1.0; EXPERTS]));
+                statements[0] = Some(calibrated_gpus).filter(|_| is_among(asked, number));
+                hours.push(ConformalHours {
+                    centre: Centre { sum_gpus, total_gpus, total_share, centre_gpus },
+                    deviation_gpus,
+                    own,
+                    shared,
+                    calibrated_gpus,
+                    residuals: ranked.residuals(),
+                    coverage: kept as f64 / own_residuals.len().max(1) as f64,
+                    experts: experts::stated(&self.mixtures[number], &statements, &trust, p),
+                    returns_gpus: recent.returns_gpus.get(number).copied().flatten(),
+                });
             }
-        });
-        Conformal { hours: hours.collect() }
+        }
+        Conformal { hours }
     }
+}
+
+/// The hours of a place in `[hours − 1]`.
+fn hours_of(number: usize) -> Option<HorizonHours> {
+    HorizonHours::new(number as u64 + 1).ok()
+}
+
+/// The peak over so many hours and one, where all were measured, in GPUs.
+fn peak_gpus(panel: &Panel, pool: &PoolId, issue: HourStart, number: usize) -> Option<f64> {
+    actual_peak_gpus(panel, pool, issue, hours_of(number)?)
 }
 
 /// Whether `number` + 1 hours are among the asked ones, which are all where there are none.

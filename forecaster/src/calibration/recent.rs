@@ -12,7 +12,7 @@ const DAY_HOURS: usize = 24;
 /// Days before the issue time whose rises are averaged.
 const DAYS: usize = 7;
 /// Hours before an issue time that the inputs need.
-const SEEN_HOURS: usize = DAYS * DAY_HOURS + 1;
+pub const SEEN_HOURS: usize = DAYS * DAY_HOURS + 1;
 
 /// Recent demand of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -2,6 +2,7 @@
 
 mod fallen;
 mod mixture;
+mod peaks;
 mod reach;
 
 use super::apply::SERIES_AT_ONCE;
@@ -13,7 +14,8 @@ use datasets::{Calendar, HourRange, PanelBuilder};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use vocab::{ClusterName, Organization, QUANTILE_LEVELS, StepForecast};
+use std::collections::BTreeMap;
+use vocab::{ClusterName, GuaranteeRate, Organization, PoolId, QUANTILE_LEVELS, StepForecast};
 
 const HOURS: u64 = 4;
 
@@ -278,7 +280,7 @@ fn what_is_no_state_is_refused_and_a_state_is_small() {
         bad[place] = value;
         Calibrator::from_bytes(&bad).unwrap_err().to_string()
     };
-    assert!(refused(5, 9).contains("train again"), "another format");
+    assert!(refused(5, 10).contains("train again"), "another format");
     assert!(refused(6, 0).contains("a horizon outside"));
     assert!(refused(7, 2).contains("neither 0 nor 1"));
     assert!(refused(8, 1).contains("no hour"));

@@ -156,14 +156,14 @@ impl Pass<'_> {
         })?;
         let harmless = || is_harmless(raw_rest.finish().as_ref(), all[0].rest.finish().as_ref());
         let chosen = usize::from(tries.len() > 1 && !harmless());
-        let until = issues.to.plus_hours(i64::from(spec.horizon.get()) - 1);
+        let until = self.what.source.split.until;
         let Gathered { sums, losses, residuals, .. } = all.swap_remove(chosen);
         Ok(Scored {
             is_correcting: tries[chosen],
             scores: sums.finish().ok_or(TrainError::NothingToScore { issues })?,
             losses,
             residuals,
-            calibrator: onlines.swap_remove(chosen).finish(self.what.recent, until),
+            calibrator: onlines.swap_remove(chosen).go_on(self.model, self.what.recent, (issues.to, until))?,
         })
     }
 

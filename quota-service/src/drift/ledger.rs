@@ -1,18 +1,19 @@
 //! Record, score, forget, report.
 
 use super::explain::sentence;
-use super::{ClusterDrift, Drifts, PoolReport};
+use super::unscored::Unscored;
+use super::{ClusterDrift, Drifts, PoolReport, blocking};
 use crate::metrics;
 use crate::plan::{ClusterPlan, PoolPlan, Predictions, Run};
 use arc_swap::ArcSwap;
 use datasets::Panel;
-use forecaster::calibration::Calibrator;
+use forecaster::calibration::{Calibrator, PeakGuesses};
 use forecaster::drift::{
     Issued, IssuedBound, KEPT_HOURS, PoolDrift, ScoredIssue, Standing, WINDOW_HOURS, Window, is_due, is_whole, score,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Calibration, IssuedForecasts, RunId, Store, StoreError};
+use store::{Calibration, IssuedForecasts, RunId, Store, StoreError, UnscoredIssue};
 use vocab::{ClusterName, HorizonHours, HourStart, PoolId, UnixSeconds};
 
 /// Forecasts of an hour are recorded once its usage is whole, at the latest so long after the hour.
@@ -66,8 +67,7 @@ struct Stood {
 /// The ledger of one cluster.
 struct Ledger {
     newest: Option<HourStart>,
-    /// Forecasts that are not scored yet, by issue hour.
-    unscored: VecDeque<(HourStart, HorizonHours)>,
+    unscored: Unscored,
     window: Window,
     /// Calibrator of the serving run.
     calibrator: (RunId, Arc<Calibrator>),
@@ -111,6 +111,11 @@ impl Ledgers {
         };
         if ledger.calibrator.0 != run.id {
             ledger.calibrator = (run.id, calibrator(store, run).await?);
+            ledger.unscored.forget_guesses();
+        }
+        let (run, known) = &ledger.calibrator;
+        if let Some(taught) = ledger.unscored.teach(store, cluster, panel, (*run, known)).await? {
+            ledger.calibrator.1 = taught;
         }
         ledger.score_due(store, cluster, panel).await?;
         self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
@@ -192,7 +197,7 @@ impl Ledger {
             }
         }
         let newest = store.newest_issue(cluster).await?;
-        let unscored = store.unscored_issues(cluster).await?.into();
+        let unscored = Unscored::new(store.unscored_issues(cluster).await?);
         let calibrator = (run.id, calibrator(store, run).await?);
         Ok(Self { newest, unscored, window, calibrator, scored: 0, reported: None })
     }
@@ -208,14 +213,21 @@ impl Ledger {
         let name = cluster.clone();
         let written = blocking(move || {
             let issued = Issued::of(&panel, issue, raw.to_vec(), &issued, bounds);
-            Some((issued.horizon()?, issued.to_bytes(&name)))
+            let horizon = issued.horizon()?;
+            let guesses = PeakGuesses::of(issue, &issued.forecasts, horizon);
+            Some((horizon, guesses, issued.to_bytes(&name)))
         });
-        let Some((horizon, forecasts)) = written.await.flatten() else { return Ok(()) };
+        let Some((horizon, guesses, forecasts)) = written.await.flatten() else { return Ok(()) };
         let row = IssuedForecasts { cluster, issue, run_id: run, issued_at: now, forecasts };
-        store.record_forecasts(&row).await?;
+        let is_first = store.record_forecasts(&row).await?;
         store.delete_issues_before(&row.cluster, issue.plus_hours(-KEPT_HOURS)).await?;
         self.newest = Some(issue);
-        self.unscored.push_back((issue, horizon));
+        if is_first {
+            self.unscored.push_back(UnscoredIssue { issue, run_id: run, horizon }, guesses);
+        } else {
+            // Those of another service stay, and teach.
+            self.unscored = Unscored::new(store.unscored_issues(&row.cluster).await?);
+        }
         Ok(())
     }
 
@@ -226,7 +238,7 @@ impl Ledger {
         cluster: &ClusterName,
         panel: &Arc<Panel>,
     ) -> Result<(), StoreError> {
-        while let Some(&(issue, horizon)) = self.unscored.front() {
+        while let Some(&UnscoredIssue { issue, horizon, .. }) = self.unscored.front() {
             if !is_due(panel, issue, horizon) {
                 break;
             }
@@ -330,10 +342,4 @@ fn read(state: &[u8], run: RunId) -> Option<Calibrator> {
         |fault| tracing::warn!(%run, %fault, "cannot read the stored calibration: that of the training serves"),
     )
     .ok()
-}
-
-/// Work on a thread of its own, so that requests keep moving. `None` where it broke off, which is a bug.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let worked = tokio::task::spawn_blocking(work).await;
-    worked.inspect_err(|fault| tracing::error!(%fault, "the ledger has panicked, which is a bug")).ok()
 }

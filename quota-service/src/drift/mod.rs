@@ -5,6 +5,7 @@
 
 mod explain;
 mod ledger;
+mod unscored;
 
 pub use explain::explanation;
 pub use ledger::{Ledgers, Renewed};
@@ -52,4 +53,10 @@ impl ClusterDrift {
     pub fn outside(&self) -> Option<&PoolReport> {
         self.pools.values().find(|pool| pool.is_outside())
     }
+}
+
+/// Work on a thread of its own, so that requests keep moving. `None` where it broke off, which is a bug.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.inspect_err(|fault| tracing::error!(%fault, "the ledger has panicked, which is a bug")).ok()
 }

@@ -26,6 +26,7 @@ mod restores;
 mod retrain;
 mod silence;
 mod statement;
+mod tiers;
 mod tokens;
 mod transit;
 mod zeros;

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use store::{Calibration, IssuedForecasts, NewRun, RunFacts, RunId, Store, StoreError};
+use store::{Calibration, IssuedForecasts, NewRun, RunFacts, RunId, Store, StoreError, UnscoredIssue};
 use tests::fixture::{at, cluster, hour, hours, put_clusters};
 use tests::{TestDatabase, on_both_databases};
 
@@ -44,6 +44,10 @@ fn issued(name: &str, run_id: RunId, issue: &str, byte: u8) -> IssuedForecasts {
     IssuedForecasts { cluster, issue, run_id, issued_at: at(i64::from(byte)), forecasts: vec![0, byte, 255] }
 }
 
+fn not_scored(run_id: RunId, at: &str) -> UnscoredIssue {
+    UnscoredIssue { issue: hour(at), run_id, horizon: hours(4) }
+}
+
 async fn the_first_forecasts_of_an_hour_stay(database: TestDatabase) {
     let (store, earth, mars) = with_runs(&database).await;
     let first = issued("earth", earth, "2024-03-01T05", 1);
@@ -63,7 +67,7 @@ async fn forecasts_are_scored_once(database: TestDatabase) {
     for issue in ["2024-03-01T06", "2024-03-01T05"] {
         assert!(store.record_forecasts(&issued("earth", earth, issue, 1)).await.unwrap());
     }
-    let unscored = [(hour("2024-03-01T05"), hours(4)), (hour("2024-03-01T06"), hours(4))];
+    let unscored = ["2024-03-01T05", "2024-03-01T06"].map(|at| not_scored(earth, at));
     assert_eq!(store.unscored_issues(&name).await.unwrap(), unscored);
     let other = database.store().await;
     let issue = hour("2024-03-01T05");
@@ -112,7 +116,7 @@ async fn retention_forgets_the_issue_hours_of_one_cluster(database: TestDatabase
     }
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T07")).await.unwrap(), 2);
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T07")).await.unwrap(), 0);
-    assert_eq!(store.unscored_issues(&cluster("earth")).await.unwrap(), [(hour("2024-03-01T07"), hours(4))]);
+    assert_eq!(store.unscored_issues(&cluster("earth")).await.unwrap(), [not_scored(earth, "2024-03-01T07")]);
     assert_eq!(store.unscored_issues(&cluster("mars")).await.unwrap().len(), 2);
     assert!(store.calibration(earth).await.unwrap().is_some(), "the run has issued forecasts since");
     assert_eq!(store.delete_issues_before(&cluster("earth"), hour("2024-03-01T08")).await.unwrap(), 1);

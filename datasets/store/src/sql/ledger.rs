@@ -1,12 +1,13 @@
 use super::SqlStore;
 use crate::error::unless_missing;
 use crate::ledger::{
-    Calibration, IssuedForecasts, IssuedRow, LedgerStore, ScoredForecasts, ScoredRow, owners, with_horizons,
+    Calibration, IssuedForecasts, IssuedRow, LedgerStore, ScoredForecasts, ScoredRow, UnscoredIssue, UnscoredRow,
+    owners,
 };
 use crate::stored::{Stamp, all};
 use crate::{RunId, StoreError};
 use async_trait::async_trait;
-use vocab::{ClusterName, HorizonHours, HourStart};
+use vocab::{ClusterName, HourStart};
 
 #[async_trait]
 impl LedgerStore for SqlStore {
@@ -40,12 +41,12 @@ impl LedgerStore for SqlStore {
         Ok(query.fetch_optional(self.readers()).await?.map(|row| row.at(cluster, issue)))
     }
 
-    async fn unscored_issues(&self, cluster: &ClusterName) -> Result<Vec<(HourStart, HorizonHours)>, StoreError> {
-        let query = sqlx::query_as(
-            "SELECT issue_hour, horizon_hours FROM issued_forecasts JOIN runs ON runs.id = run_id
+    async fn unscored_issues(&self, cluster: &ClusterName) -> Result<Vec<UnscoredIssue>, StoreError> {
+        let query = sqlx::query_as::<_, UnscoredRow>(
+            "SELECT issue_hour, run_id, horizon_hours FROM issued_forecasts JOIN runs ON runs.id = run_id
              WHERE issued_forecasts.cluster = $1 AND scores IS NULL ORDER BY issue_hour",
         );
-        with_horizons(query.bind(cluster.as_str()).fetch_all(self.readers()).await?)
+        all(query.bind(cluster.as_str()).fetch_all(self.readers()).await?)
     }
 
     async fn newest_issue(&self, cluster: &ClusterName) -> Result<Option<HourStart>, StoreError> {

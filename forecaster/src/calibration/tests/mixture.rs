@@ -7,6 +7,7 @@ use crate::calibration::experts::{EXPERTS_BEFORE, stating};
 use crate::mixture::Mixture;
 use crate::scores::{actual_peak_gpus, pinball};
 use datasets::HourRange;
+use vocab::GuaranteeRate;
 
 const HOURS: u64 = 4;
 
@@ -131,7 +132,7 @@ fn known_before(mixture: &Mixture<EXPERTS>) -> Vec<f64> {
 
 /// The bytes as an older format had them.
 fn of_format(calibrator: &Calibrator, format: u8) -> Vec<u8> {
-    let bytes = calibrator.to_bytes();
+    let bytes = super::peaks::without_tiers(calibrator.to_bytes(), calibrator);
     let pool = &calibrator.pools[0];
     let hours = pool.mixtures.len();
     let remembered = 12 + pool.memory.gpus().len() * 4;
