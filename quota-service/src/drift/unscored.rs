@@ -73,7 +73,9 @@ impl Unscored {
         }
         let (panel, mut taught) = (panel.clone(), Calibrator::clone(calibrator));
         Ok(blocking(move || {
-            lessons.iter().for_each(|(guesses, until)| taught.observe_peaks(&panel, guesses, *until));
+            for (guesses, until) in &lessons {
+                taught.observe_peaks(&panel, guesses, *until);
+            }
             Arc::new(taught)
         })
         .await)

@@ -74,8 +74,8 @@ fn early_lessons_are_not_learned_twice_and_end_in_the_same_bytes() {
     }
     // What is over of the issue times from 96 on is in one alone.
     let mut rest = whole.clone();
-    for issue in 96..120 {
-        rest.observe_peaks(&panel, &PeakGuesses::of(hour(issue), &raw[issue], day()), hour(119));
+    for (issue, raw) in (96..).map(hour).zip(&raw[96..]) {
+        rest.observe_peaks(&panel, &PeakGuesses::of(issue, raw, day()), hour(119));
     }
     assert_ne!(whole.to_bytes(), early.to_bytes());
     assert_eq!(rest.to_bytes(), early.to_bytes());
