@@ -252,7 +252,10 @@ pub async fn pulse(core: Arc<Core>, health: Arc<Health>) {
         std::future::pending::<()>().await;
     }
     let limit = Duration::from_millis(core.config.database_silence_ms);
-    let silent = format!("no answer for {} ms", limit.as_millis());
+    let silent = format!(
+        "no answer for {} ms: it is down or too busy, or has no connection left (max_connections, or the limit of its user)",
+        limit.as_millis()
+    );
     loop {
         let gone = match tokio::time::timeout(limit, core.store.ping()).await {
             Ok(Err(StoreError::Unavailable { reason })) => Some(reason),

@@ -1,4 +1,4 @@
-//! What forecasts teach about the peaks of pools, and what follows for the next ones.
+//! Lessons of forecasts about the peaks of pools, and the evidence for the next ones.
 
 use super::conformal::Conformal;
 use super::pool::{Guess, Known, PoolState, guesses};

@@ -106,7 +106,7 @@ impl Ranked {
     }
 }
 
-/// What is known of a tier at an issue time.
+/// Knowledge of a tier at an issue time.
 pub struct Known<'a> {
     pub tier: &'a Tier,
     pub ranked: &'a Ranked,

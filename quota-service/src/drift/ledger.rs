@@ -210,11 +210,11 @@ impl Ledger {
         if self.newest >= Some(issue) || waits() {
             return Ok(());
         }
-        let name = cluster.clone();
+        let (name, peaks_over) = (cluster.clone(), self.calibrator.1.horizon());
         let written = blocking(move || {
             let issued = Issued::of(&panel, issue, raw.to_vec(), &issued, bounds);
             let horizon = issued.horizon()?;
-            let guesses = PeakGuesses::of(issue, &issued.forecasts, horizon);
+            let guesses = PeakGuesses::of(issue, &issued.forecasts, peaks_over);
             Some((horizon, guesses, issued.to_bytes(&name)))
         });
         let Some((horizon, guesses, forecasts)) = written.await.flatten() else { return Ok(()) };
@@ -223,6 +223,7 @@ impl Ledger {
         store.delete_issues_before(&row.cluster, issue.plus_hours(-KEPT_HOURS)).await?;
         self.newest = Some(issue);
         if is_first {
+            let guesses = Some(guesses).filter(|_| run == self.calibrator.0);
             self.unscored.push_back(UnscoredIssue { issue, run_id: run, horizon }, guesses);
         } else {
             // Those of another service stay, and teach.

@@ -12,7 +12,7 @@ use vocab::{ClusterName, HourStart};
 /// Forecasts of one cluster that are not scored yet, by issue hour.
 pub struct Unscored {
     issues: VecDeque<UnscoredIssue>,
-    /// What those of the run that serves say of peaks; read from the database after a restart, as far as it is needed.
+    /// Peaks as those of the run that serves have them; read from the database after a restart, as far as it is needed.
     guesses: BTreeMap<HourStart, Arc<PeakGuesses>>,
 }
 
@@ -33,9 +33,9 @@ impl Unscored {
         }
     }
 
-    /// Adds the newest.
-    pub fn push_back(&mut self, issue: UnscoredIssue, guesses: PeakGuesses) {
-        self.guesses.insert(issue.issue, Arc::new(guesses));
+    /// Adds the newest, with what it says of peaks if its run serves.
+    pub fn push_back(&mut self, issue: UnscoredIssue, guesses: Option<PeakGuesses>) {
+        self.guesses.extend(guesses.map(|guesses| (issue.issue, Arc::new(guesses))));
         self.issues.push_back(issue);
     }
 
@@ -81,7 +81,7 @@ impl Unscored {
         .await)
     }
 
-    /// What the forecasts of an issue hour say of peaks; unreadable ones say nothing, and scoring will log them.
+    /// Peaks as the forecasts of an issue hour have them; unreadable ones have none, and scoring will log them.
     async fn guesses(
         &mut self,
         store: &dyn Store,

@@ -72,7 +72,7 @@ fn early_lessons_are_not_learned_twice_and_end_in_the_same_bytes() {
             early.observe(&panel, hour(over), &raw[over]);
         }
     }
-    // What is over of the issue times from 96 on is in one alone.
+    // Issue times from 96 on, as far as they are over, are in one alone.
     let mut rest = whole.clone();
     for (issue, raw) in (96..).map(hour).zip(&raw[96..]) {
         rest.observe_peaks(&panel, &PeakGuesses::of(issue, raw, day()), hour(119));
