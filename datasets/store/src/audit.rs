@@ -77,8 +77,8 @@ impl AuditOf {
 
 /// Maps the failure of an audit entry, whose write then fails too. A database that is unavailable, busy or full keeps its
 /// error.
-pub(crate) fn not_audited(fault: StoreError) -> StoreError {
-    match fault {
+pub(crate) fn not_audited(fault: sqlx::Error) -> StoreError {
+    match StoreError::from(fault) {
         fault if fault.is_retryable() => fault,
         StoreError::Full { .. } => fault,
         other => StoreError::NotAudited { reason: other.to_string() },

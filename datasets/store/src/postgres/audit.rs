@@ -1,5 +1,5 @@
 use crate::StoreError;
-use crate::audit::AuditRecord;
+use crate::audit::{AuditRecord, not_audited};
 use crate::stored::Stamp;
 use sqlx::PgConnection;
 use std::borrow::Borrow;
@@ -27,6 +27,7 @@ where
     .bind(each().map(|record| i64::from(record.status)).collect::<Vec<_>>())
     .bind(optional(|record| record.detail_json.as_deref()))
     .execute(connection)
-    .await?;
+    .await
+    .map_err(not_audited)?;
     Ok(())
 }

@@ -5,7 +5,6 @@ use super::dialect::usage::append_in;
 use super::statements::put_days;
 use super::{SqlStore, dialect};
 use crate::StoreError;
-use crate::audit::not_audited;
 use crate::error::unless_missing;
 use crate::journal::{
     EntryRow, JournalEntry, JournalStore, PlacedPool, PlacedPoolId, PlacedRow, PoolSnapshot, SnapshotRow,
@@ -90,7 +89,7 @@ impl JournalStore for SqlStore {
         put_tasks(&mut transaction, placed.id, &turn.tasks).await?;
         put_days(&mut transaction, placed.id, &turn.days).await?;
         insert_outcomes(&mut transaction, &turn.outcomes, now).await?;
-        insert_audit(&mut transaction, &turn.audit).await.map_err(not_audited)?;
+        insert_audit(&mut transaction, &turn.audit).await?;
         transaction.commit().await?;
         Ok(())
     }

@@ -1,7 +1,6 @@
 use super::audit::insert as insert_audit;
 use super::dialect::leases::prove;
 use super::{SqlConnection, SqlStore, SqlTransaction, dialect};
-use crate::audit::not_audited;
 use crate::stored::{BATCH, Stamp, signed};
 use crate::{AuditRecord, Backend, Lease, Store, StoreError};
 use async_trait::async_trait;
@@ -46,7 +45,7 @@ impl SqlStore {
     /// Writes the audit entry of this write, if it has one.
     pub async fn insert_audit(&self, connection: &mut SqlConnection) -> Result<(), StoreError> {
         match &self.audit {
-            Some(record) => insert_audit(connection, record).await.map_err(not_audited),
+            Some(record) => insert_audit(connection, record).await,
             None => Ok(()),
         }
     }

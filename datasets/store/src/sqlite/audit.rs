@@ -1,5 +1,5 @@
 use crate::StoreError;
-use crate::audit::AuditRecord;
+use crate::audit::{AuditRecord, not_audited};
 use crate::stored::Stamp;
 use sqlx::SqliteConnection;
 use std::borrow::Borrow;
@@ -23,7 +23,8 @@ where
         .bind(i64::from(record.status))
         .bind(&record.detail_json)
         .execute(&mut *connection)
-        .await?;
+        .await
+        .map_err(not_audited)?;
     }
     Ok(())
 }

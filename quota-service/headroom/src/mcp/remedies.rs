@@ -42,7 +42,7 @@ const REMEDIES: [(&str, &str); 109] = [
     ("held_by_idle", "wait until GPUs fall idle: the forecast would allow more"),
     ("held_by_shorter_guarantee", "ask for fewer GPUs: a longer guarantee counts in the shorter ones, too"),
     ("hp_jobs_missing", "have the scheduler report all HP jobs of the pool, or none"),
-    ("inputs_missing", "have an operator find out why usage is missing"),
+    ("inputs_missing", "have an operator do what `detail` says: usage, or the reported state, is missing or too old"),
     ("internal", "have an operator read the log of the service"),
     ("inventory", "nothing is to be done: this much stays free with the guarantee rate"),
     ("kept_for_reservation", "wait until the time that `detail` names, or choose another pool"),
