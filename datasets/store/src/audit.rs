@@ -80,7 +80,7 @@ impl AuditOf {
 pub(crate) fn not_audited(fault: sqlx::Error) -> StoreError {
     match StoreError::from(fault) {
         fault if fault.is_retryable() => fault,
-        StoreError::Full { .. } => fault,
+        full @ StoreError::Full { .. } => full,
         other => StoreError::NotAudited { reason: other.to_string() },
     }
 }
