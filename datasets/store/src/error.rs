@@ -38,12 +38,6 @@ pub enum StoreError {
         /// The cause.
         reason: String,
     },
-    /// A trigger or rule that an operator added to the tables refuses these rows; others may be written.
-    #[error("a rule of the database refuses this: {reason}")]
-    Raised {
-        /// Message of the trigger or rule.
-        reason: String,
-    },
     /// No trusted TLS connection: trying again does not help.
     #[error(
         "the database server is not trusted, or speaks no TLS: {reason}; check sslmode, sslrootcert and the host in its URL"
@@ -240,7 +234,6 @@ impl StoreError {
             Self::Full { reason } => Self::Full { reason: of(reason) },
             Self::Busy { reason } => Self::Busy { reason: of(reason) },
             Self::Denied { reason } => Self::Denied { reason: of(reason) },
-            Self::Raised { reason } => Self::Raised { reason: of(reason) },
             Self::Schema { reason } => Self::Schema { reason: of(reason) },
             Self::Unavailable { reason } => Self::Unavailable { reason: of(reason) },
             other => Self::Unavailable { reason: other.to_string() },
@@ -268,7 +261,7 @@ impl StoreError {
     /// Whether the content of the write is at fault, and not the database: the same write fails again.
     #[must_use]
     pub const fn is_of_content(&self) -> bool {
-        matches!(self, Self::OutOfRange { .. } | Self::Contradiction { .. } | Self::Raised { .. })
+        matches!(self, Self::OutOfRange { .. } | Self::Contradiction { .. })
     }
 
     pub(crate) fn corrupt(what: impl Into<String>, reason: &impl ToString) -> Self {

@@ -83,7 +83,13 @@ pub trait LedgerStore {
         taught: Option<&Calibration>,
     ) -> Result<bool, StoreError>;
 
-    /// State of the calibration of a run; `None` before its first scores.
+    /// Stores what a run has learned since its last scores.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the run is unknown.
+    async fn record_calibration(&self, taught: &Calibration) -> Result<(), StoreError>;
+
+    /// State of the calibration of a run; `None` before its first lesson.
     async fn calibration(&self, run_id: RunId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Scores of the cluster of issue hours at `from` or later, ascending.

@@ -1,7 +1,7 @@
 //! A calibrator as bytes: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRCAL" 8 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ series u32 × { cluster, gpu model, organization:
+//! "HRCAL" 9 │ horizon u8 │ correcting u8 │ newest i64 (i64::MIN: none) │ tiers × newest i64 │ series u32 × { cluster, gpu model, organization:
 //! length u8 and text │ median f64 │ error f64 │ error hours f64 │ whole u8 │ 168 × 2 × steps residuals i8
 //! │ weights of the experts on its quantiles f64 │ 2 × steps rises f32 │ 2 × (days + 1) rises above earlier days and a week f32 }
 //! │ pools u32 × { cluster, gpu model │ 168 × hours × { residual, total, deviation, rise, above the linear rise f32 }, NaN: none
@@ -12,7 +12,7 @@
 //!
 //! States of older formats are read, and what they lack is learned again: format 2 knew residual and total alone, format 3 no linear
 //! rise, weighed other experts, and had none on quantiles, format 4 remembered no demand, format 5 knew of no falls, format 6 of no
-//! earlier days, format 7 of no expert on the peak as the forecasts have it; both have a say over more than four hours. Where they have none
+//! earlier days, format 7 of no expert on the peak as the forecasts have it, format 8 of no tiers; these have a say over more than four hours. Where they have none
 //! format 6 is written, and format 5 where no fall was seen.
 
 use super::Calibrator;

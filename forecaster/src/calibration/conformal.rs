@@ -40,7 +40,7 @@ pub struct ConformalHours {
     pub shared: f64,
     /// Centre and the weighted mean of the two statistics in deviations, or what that is over fewer hours, if it is more.
     pub calibrated_gpus: f64,
-    /// Own residuals in the window, over the longest hours.
+    /// Own residuals in the window, over the longest hours that are learned with these.
     pub residuals: usize,
     /// The share of them that the weighted mean of the two statistics covers.
     pub coverage: f64,

@@ -17,8 +17,11 @@ pub const SHORT_HOURS: usize = 4;
 const OUTCOMES: usize = 42;
 /// Issue times of each of them: more move together, and tell nothing.
 const ISSUES_OF_AN_OUTCOME: usize = 6;
-/// Hours that a pool remembers: six weeks. Twelve weeks were no better.
-pub const MEMORY_HOURS: usize = 42 * 24;
+/// Hours before an issue time that count: six weeks. Twelve weeks were no better.
+const COUNTED_HOURS: usize = 42 * 24;
+/// Hours that a pool remembers: three weeks more, so that an issue time whose hours are over late, as of a long horizon or after an outage,
+/// has the same hours before it as one that was over at once.
+pub const MEMORY_HOURS: usize = COUNTED_HOURS + 21 * 24;
 /// Outcomes that share no hour from which an expert has its whole weight. Chosen on validation, as the constants above.
 const WHOLE_WEIGHT: f64 = 12.0;
 /// Issue times below which nothing is stated.
@@ -79,14 +82,16 @@ impl Memory {
         }
     }
 
-    /// The remembered hours before `issue`.
+    /// The remembered hours before `issue` that count: the same when later ones are known.
     pub fn before(&self, issue: HourStart) -> Past {
         let later = self.until.map_or(0, |until| until.hours_since(issue).max(0));
         let hours = self.gpus.len().saturating_sub(usize::try_from(later).unwrap_or(usize::MAX));
-        let mut past = Past { gpus: Vec::with_capacity(hours), unmeasured: vec![0], sums: vec![0.0] };
-        let mut gpus = self.gpus.iter().copied().find(|gpus| !gpus.is_nan()).unwrap_or(0.0);
+        let counted = || self.gpus.iter().take(hours).skip(hours.saturating_sub(COUNTED_HOURS));
+        let mut past =
+            Past { gpus: Vec::with_capacity(COUNTED_HOURS.min(hours)), unmeasured: vec![0], sums: vec![0.0] };
+        let mut gpus = counted().copied().find(|gpus| !gpus.is_nan()).unwrap_or(0.0);
         let (mut unmeasured, mut sum) = (0, 0.0);
-        for hour in self.gpus.iter().take(hours) {
+        for hour in counted() {
             if hour.is_nan() {
                 unmeasured += 1;
             } else {
@@ -234,11 +239,23 @@ mod tests {
         let mut memory = remembered(&[1.0; 100]);
         memory.learn(hour(50), hour(102), |_| Some(2.0));
         assert_eq!((memory.gpus().len(), memory.gpus().sum::<f32>()), (102, 104.0));
-        memory.learn(hour(0), hour(1_100), |_| None);
+        memory.learn(hour(0), hour(1_600), |_| None);
         assert_eq!(memory.gpus().len(), MEMORY_HOURS);
         memory.learn(hour(0), hour(9_000), |_| Some(3.0));
         assert_eq!((memory.gpus().len(), memory.until()), (MEMORY_HOURS, Some(hour(9_000))));
         assert!(memory.gpus().all(|gpus| gpus == 3.0));
+    }
+
+    #[test]
+    fn hours_before_an_issue_time_are_the_same_however_much_is_known_of_later_ones() {
+        let gpus: Vec<f64> = (0..1_700).map(|hour| f64::from(hour * 37 % 101) / 7.0).collect();
+        let rises = |until: usize| {
+            let past = remembered(&gpus[..until]).before(hour(1_200));
+            assert_eq!(past.gpus.len(), COUNTED_HOURS);
+            past.rises(70, Some(&[0.5, 1.0])).above_linear
+        };
+        assert!(!rises(1_200).is_empty());
+        assert!([1_204, 1_270, 1_700].iter().all(|until| rises(*until) == rises(1_200)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A forecast over 74 hours whose peaks taught once all of its hours are over would leave the bound of one hour without its last three days,
 //! and after each training without any outcome of the new model for as long. So peaks over up to [`SHORT_HOURS`] teach when these are over, and
-//! those over up to twice as many when those are: no peak waits for longer than twice its own hours, and a tier is learned by itself.
+//! those over up to twice as many when those are: no peak over more than four waits for longer than twice its own hours, and a tier is learned by itself.
 
 use super::long::SHORT_HOURS;
 use std::ops::Range;

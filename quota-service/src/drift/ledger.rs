@@ -73,6 +73,8 @@ struct Ledger {
     calibrator: (RunId, Arc<Calibrator>),
     /// Issue hours that were scored since the ledger was read.
     scored: u64,
+    /// How often the calibrator was written with them.
+    stored: u64,
     /// Inputs of the last report.
     reported: Option<(RunId, HourStart, u64)>,
 }
@@ -114,10 +116,16 @@ impl Ledgers {
             ledger.unscored.forget_guesses();
         }
         let (run, known) = &ledger.calibrator;
-        if let Some(taught) = ledger.unscored.teach(store, cluster, panel, (*run, known)).await? {
-            ledger.calibrator.1 = taught;
-        }
+        let taught = ledger.unscored.teach(store, cluster, panel, (*run, known)).await?;
+        let has_learned = taught.is_some();
+        ledger.calibrator.1 = taught.unwrap_or_else(|| ledger.calibrator.1.clone());
+        let stored = ledger.stored;
         ledger.score_due(store, cluster, panel).await?;
+        if has_learned && ledger.stored == stored {
+            // Usage may be corrected later: a service that restarts goes on from here, and learns nothing again.
+            let (run_id, state) = (ledger.calibrator.0, ledger.calibrator.1.to_bytes());
+            store.record_calibration(&Calibration { run_id, state }).await?;
+        }
         self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
         self.by_cluster.insert(cluster.clone(), ledger);
         Ok(())
@@ -199,7 +207,7 @@ impl Ledger {
         let newest = store.newest_issue(cluster).await?;
         let unscored = Unscored::new(store.unscored_issues(cluster).await?);
         let calibrator = (run.id, calibrator(store, run).await?);
-        Ok(Self { newest, unscored, window, calibrator, scored: 0, reported: None })
+        Ok(Self { newest, unscored, window, calibrator, scored: 0, stored: 0, reported: None })
     }
 
     /// Records the forecasts, once an issue hour, when the hour before has all its usage or will hardly get it any more.
@@ -274,6 +282,7 @@ impl Ledger {
         if store.record_scores(&cluster, issue, &scored.to_bytes(&cluster), state).await? {
             self.window.add(run_id.get(), &scored);
             if let Some((calibrator, _)) = taught {
+                self.stored += 1;
                 self.calibrator = (run_id, Arc::new(calibrator));
             }
         } else {

@@ -44,9 +44,8 @@ impl Unscored {
         self.guesses.clear();
     }
 
-    /// Has the calibrator of a run learn of the peaks that are over, of forecasts with later hours that are not. It is written with the
-    /// next scores; a service that restarts before has it learn once more from the same forecasts. `None` where there is nothing
-    /// to learn.
+    /// Has the calibrator of a run learn of the peaks that are over, of forecasts with later hours that are not. `None` where there is
+    /// nothing to learn.
     ///
     /// # Errors
     /// The database does not answer.

@@ -3,8 +3,7 @@
 use super::StoreError;
 
 /// Of a row that was refused by code in the database.
-const NOT_OURS: &str =
-    "; a trigger or rule that is not of this program refuses it: write what it accepts, or correct it";
+const NOT_OURS: &str = "; a trigger or rule that is not of this program refuses it: remove or correct that";
 
 /// Codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 pub fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
@@ -34,7 +33,7 @@ pub fn from_sqlstate(code: &str, message: &str) -> Option<StoreError> {
         // 25P03 idle in transaction; classes: connection, resources, shutdown, I/O.
         ("25P03", _) | (_, "08" | "53" | "57" | "58") => Some(StoreError::Unavailable { reason }),
         // Raised by code that an operator added to the tables: they have no triggers, rules or functions of their own.
-        (_, "09" | "27" | "38" | "39" | "44" | "P0") => Some(StoreError::Raised { reason: reason + NOT_OURS }),
+        (_, "09" | "27" | "38" | "39" | "44" | "P0") => Some(StoreError::Denied { reason: reason + NOT_OURS }),
         ("3F000", _) => {
             let reason = format!("{reason}; create the schema that search_path names, or correct search_path");
             Some(StoreError::Schema { reason })
@@ -64,7 +63,7 @@ pub fn from_sqlite_code(code: &str, message: &str) -> Option<StoreError> {
             Some(StoreError::Schema { reason: tables_changed(&reason) })
         }
         // 1811: a trigger that raises; the tables have none of their own.
-        19 if code == 1_811 => Some(StoreError::Raised { reason: reason + NOT_OURS }),
+        19 if code == 1_811 => Some(StoreError::Denied { reason: reason + NOT_OURS }),
         // Too big; of another type than the column.
         18 | 20 => Some(StoreError::OutOfRange { what: "a value", value: reason }),
         5 | 6 => Some(StoreError::Busy { reason }),

@@ -20,12 +20,12 @@ fn a_full_disk_and_a_missing_right_to_write_have_their_own_remedies() {
     assert!(matches!(renamed, StoreError::Schema { .. }), "{renamed}");
     let raised = from_sqlite_code("1811", "not on Sundays").unwrap();
     assert!(
-        raised.is_of_content() && !raised.refuses_writes() && raised.to_string().contains("a trigger or rule"),
+        matches!(raised, StoreError::Denied { .. }) && raised.to_string().contains("a trigger or rule"),
         "{raised}"
     );
     let raised = from_sqlstate("P0001", "not on Sundays").unwrap();
     assert!(
-        raised.is_of_content() && !raised.refuses_writes() && raised.to_string().contains("a trigger or rule"),
+        matches!(raised, StoreError::Denied { .. }) && raised.to_string().contains("a trigger or rule"),
         "{raised}"
     );
 }

@@ -1,4 +1,4 @@
-use super::SqlStore;
+use super::{SqlConnection, SqlStore};
 use crate::error::unless_missing;
 use crate::ledger::{
     Calibration, IssuedForecasts, IssuedRow, LedgerStore, ScoredForecasts, ScoredRow, UnscoredIssue, UnscoredRow,
@@ -70,16 +70,17 @@ impl LedgerStore for SqlStore {
         if updating.execute(&mut *transaction).await?.rows_affected() == 0 {
             return Ok(false);
         }
-        if let Some(Calibration { run_id, state }) = taught {
-            let inserting = sqlx::query(
-                "INSERT INTO calibrations (run_id, state) VALUES ($1, $2)
-                 ON CONFLICT (run_id) DO UPDATE SET state = excluded.state",
-            );
-            let missing = unless_missing("run", run_id);
-            inserting.bind(run_id.get()).bind(state).execute(&mut *transaction).await.map_err(missing)?;
+        if let Some(taught) = taught {
+            put_calibration(&mut transaction, taught).await?;
         }
         transaction.commit().await?;
         Ok(true)
+    }
+
+    async fn record_calibration(&self, taught: &Calibration) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        put_calibration(&mut transaction, taught).await?;
+        Ok(transaction.commit().await?)
     }
 
     async fn calibration(&self, run_id: RunId) -> Result<Option<Vec<u8>>, StoreError> {
@@ -113,4 +114,14 @@ impl LedgerStore for SqlStore {
         transaction.commit().await?;
         Ok(deleted)
     }
+}
+
+async fn put_calibration(connection: &mut SqlConnection, taught: &Calibration) -> Result<(), StoreError> {
+    let inserting = sqlx::query(
+        "INSERT INTO calibrations (run_id, state) VALUES ($1, $2)
+         ON CONFLICT (run_id) DO UPDATE SET state = excluded.state",
+    );
+    let inserting = inserting.bind(taught.run_id.get()).bind(&taught.state);
+    inserting.execute(connection).await.map_err(unless_missing("run", taught.run_id))?;
+    Ok(())
 }

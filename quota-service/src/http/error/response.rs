@@ -61,7 +61,7 @@ pub(super) fn of_store(fault: &StoreError, is_logged: bool) -> Problem {
         }
         StoreError::NotFound { what, .. } => not_found(what, detail),
         StoreError::Conflict { .. } => ApiError::plain(409, "conflict", "Conflicting update", detail),
-        StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } | StoreError::Raised { .. } => {
+        StoreError::Contradiction { .. } | StoreError::OutOfRange { .. } => {
             ApiError::plain(422, "refused", "The database cannot hold this", detail)
         }
         StoreError::Full { .. } => ApiError::plain(507, "store-full", "The database takes no more data", detail),
