@@ -178,13 +178,13 @@ impl Calibrator {
         }
         self.forget(issue);
         self.newest = Some(issue);
+        let kept: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
         if self.is_correcting {
-            let raw: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
-            self.judge_quantiles(panel, issue, &raw);
-            self.learn_series(panel, issue, &raw);
+            self.judge_quantiles(panel, issue, &kept);
+            self.learn_series(panel, issue, &kept);
             self.settle();
         }
-        let guesses = PeakGuesses::of(issue, raw, self.horizon);
+        let guesses = PeakGuesses::of_kept(issue, &kept, self.horizon);
         self.observe_peaks(panel, &guesses, issue.plus_hours(self.horizon.steps() as i64));
     }
 

@@ -66,7 +66,7 @@ impl Online {
         Issued { forecasts, conformal }
     }
 
-    /// Learns as [`Self::issue`] does, and keeps `raw`, which nobody is issued.
+    /// Learns as [`Self::issue`] does, and keeps `raw` without issuing it.
     fn rehearse(&mut self, panel: &Panel, issue: HourStart, raw: Vec<DemandForecast>) {
         self.learn(panel, issue);
         self.keep(issue, raw);

@@ -23,8 +23,13 @@ impl PeakGuesses {
     #[must_use]
     pub fn of(issue: HourStart, raw: &[DemandForecast], horizon: HorizonHours) -> Self {
         let kept: Vec<DemandForecast> = raw.iter().map(as_kept).collect();
+        Self::of_kept(issue, &kept, horizon)
+    }
+
+    /// The same, of forecasts [as they are kept](as_kept).
+    pub(super) fn of_kept(issue: HourStart, kept: &[DemandForecast], horizon: HorizonHours) -> Self {
         let of = |(id, members): (&PoolId, Vec<&DemandForecast>)| (id.clone(), guesses(&members, horizon));
-        Self { issue, pools: by_pool(&kept, horizon).into_iter().map(of).collect() }
+        Self { issue, pools: by_pool(kept, horizon).into_iter().map(of).collect() }
     }
 
     fn of_pool(&self, pool: &PoolId) -> Option<&[Guess]> {

@@ -73,7 +73,7 @@ struct Ledger {
     calibrator: (RunId, Arc<Calibrator>),
     /// Issue hours that were scored since the ledger was read.
     scored: u64,
-    /// How often the calibrator was written with them.
+    /// How often the calibrator was written with scores.
     stored: u64,
     /// Inputs of the last report.
     reported: Option<(RunId, HourStart, u64)>,
@@ -123,8 +123,10 @@ impl Ledgers {
         ledger.score_due(store, cluster, panel).await?;
         if has_learned && ledger.stored == stored {
             // Usage may be corrected later: a service that restarts goes on from here, and learns nothing again.
-            let (run_id, state) = (ledger.calibrator.0, ledger.calibrator.1.to_bytes());
-            store.record_calibration(&Calibration { run_id, state }).await?;
+            let (run_id, known) = ledger.calibrator.clone();
+            if let Some(state) = blocking(move || known.to_bytes()).await {
+                store.record_calibration(&Calibration { run_id, state }).await?;
+            }
         }
         self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
         self.by_cluster.insert(cluster.clone(), ledger);

@@ -21,7 +21,7 @@ pub struct Replay {
     /// Play each renewal of the quotas again, and score the bounds that would have been served
     #[arg(long)]
     pub served: bool,
-    /// Between two renewals: 60s to 1h, in whole parts of an hour
+    /// Between two renewals: 60s to 1h, in whole parts of an hour. A bound of H hours covers H forecast steps on the full hour, and H + 1 in between
     #[arg(long, value_name = "TIME", requires = "served", default_value = "300s", value_parser = renewal_s)]
     pub renewal: i64,
     /// How long after its end the usage of an hour is known, at most 2h; several are played one after the other

@@ -96,7 +96,7 @@ fn a_state_of_before_tiers_goes_on_from_its_newest_issue_time() {
 }
 
 #[test]
-fn what_a_tier_states_reads_nothing_of_the_issue_time_or_later() {
+fn demand_at_or_after_an_issue_time_changes_nothing_that_is_issued_there() {
     let (panel, raw) = forecast_over_a_day(100);
     let cut = |until: usize| {
         let rows: Vec<Vec<f64>> = panel.series().iter().map(|one| one.demand_gpus()[..until].to_vec()).collect();
