@@ -115,7 +115,8 @@ fn score(tasks: &[Task], offered: &[HorizonHours]) -> Vec<Vec<Scored>> {
         let milli: u64 = jobs.iter().map(|job| job.gpus_milli).sum();
         let demand = milli as f64 / 1_000.0;
         let lives: Vec<f64> = live.mix(now, milli, None).iter().map(|one| one.bound_gpus).collect();
-        let shared = expert.mix(now, (milli, &jobs), (None, true), &lives, number as u64);
+        expert.observe(now, &jobs);
+        let shared = expert.mix((now, milli), (None, true), &lives, number as u64);
         for (place, hours) in offered.iter().enumerate() {
             let Some(peak) = peak_after(&peaks, number, *hours, demand) else { continue };
             rises[place].push((number, peak - demand));
@@ -156,7 +157,8 @@ fn show_beginning(tasks: &[Task], offered: &[HorizonHours]) {
         let milli: u64 = jobs.iter().map(|job| job.gpus_milli).sum();
         let lives: Vec<f64> = live.mix(now, milli, None).iter().map(|one| one.bound_gpus).collect();
         let [cold, warm] = [(0, None), (1, past.as_ref())].map(|(which, past): (usize, _)| {
-            experts[which].mix(now, (milli, &jobs), (past, true), &lives, number as u64)
+            experts[which].observe(now, &jobs);
+            experts[which].mix((now, milli), (past, true), &lives, number as u64)
         });
         for (place, hours) in offered.iter().enumerate() {
             let peak = peak_after(&peaks, number, *hours, milli as f64 / 1_000.0);

@@ -39,6 +39,8 @@ pub struct PublishedPool {
     pub stored_explanations: BTreeMap<u8, Explanation>,
     /// Why the last attempt to renew the quotas failed.
     pub problem: Option<String>,
+    /// Whether it failed by a fault of the database or of the service, not for what it was given.
+    pub has_failed: bool,
     pub glance: Glance,
 }
 
@@ -130,6 +132,7 @@ impl PublishedPool {
             eta_moves,
             stored_explanations: BTreeMap::new(),
             problem: None,
+            has_failed: false,
             glance: Glance::default(),
             made_of: Some(Arc::new(quota)),
         }
@@ -143,10 +146,10 @@ impl PublishedPool {
         Some(self.made_of.as_ref()?.quotas.iter().map(limit).collect())
     }
 
-    /// Whether it has answers of before the start alone, and no renewal has been tried since.
+    /// Whether it has answers of before the start alone, and no renewal since was done or found out what is missing.
     #[must_use]
     pub const fn awaits_renewal(&self) -> bool {
-        !self.answers.is_empty() && self.made_of.is_none() && self.problem.is_none()
+        !self.answers.is_empty() && self.made_of.is_none() && (self.problem.is_none() || self.has_failed)
     }
 
     /// Why there is no newer quota.
@@ -175,7 +178,13 @@ impl PublishedPool {
             Answer::new(answer.fresh.clone(), answer.computed_at, Held { spot, available }, problem.as_deref())
         };
         let answers = self.answers.iter().map(&mut renewed).collect();
-        Self { problem, ..self.with_answers(answers) }
+        Self { problem, has_failed: false, ..self.with_answers(answers) }
+    }
+
+    /// [`Self::with_problem`] after a fault of the database or of the service.
+    #[must_use]
+    pub fn failed(&self, problem: String) -> Self {
+        Self { has_failed: true, ..self.with_problem(Some(problem), &|_| None) }
     }
 
     /// The same pool, placed by this side.
@@ -194,6 +203,7 @@ impl PublishedPool {
             eta_moves: self.eta_moves.clone(),
             stored_explanations: self.stored_explanations.clone(),
             problem: self.problem.clone(),
+            has_failed: self.has_failed,
             glance: self.glance.clone(),
         }
     }
@@ -208,6 +218,7 @@ impl PublishedPool {
             eta_moves: Vec::new(),
             stored_explanations: BTreeMap::new(),
             problem: Some(problem),
+            has_failed: false,
             glance: Glance { outcomes_24h: BTreeMap::new(), tasks: None, placed_by: None, capacity: None },
         }
     }
@@ -287,6 +298,7 @@ pub(crate) mod tests {
             eta_moves: Vec::new(),
             stored_explanations: BTreeMap::new(),
             problem: None,
+            has_failed: false,
             glance: Glance::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! The HP jobs that were seen: those that ended, and those that are there.
 
+use super::listed::{Listed, floor_hour};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::{HpJob, Organization, TaskId, UnixSeconds};
@@ -13,7 +14,7 @@ pub(super) const MOST_PRESENT: usize = 10_000;
 /// Organizations with hazards of their own. Further ones share the first place.
 pub(super) const MOST_ORGANIZATIONS: usize = 256;
 /// After a gap of so many seconds neither the ends nor the arrivals meanwhile are known.
-const UNSEEN_S: i64 = 3_600;
+pub(super) const UNSEEN_S: i64 = 3_600;
 
 /// A job that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,11 @@ pub(super) struct PresentJob {
     pub submitted: UnixSeconds,
     pub started: Option<UnixSeconds>,
     pub gpus_milli: u32,
+    /// The most that it had in the hour of the last observation.
+    pub most_milli: u32,
     pub organization: u16,
+    /// Since when a list that lost many jobs at once lacks it.
+    pub unlisted_since: Option<UnixSeconds>,
 }
 
 impl PresentJob {
@@ -58,6 +63,14 @@ impl PresentJob {
     pub fn age_s(&self, now: UnixSeconds) -> i64 {
         self.started.map_or(0, |started| now.since_s(started).max(0))
     }
+}
+
+/// What was there before an observation, and is not in it.
+pub(super) struct Left {
+    /// By [`key`].
+    pub jobs: BTreeMap<u64, PresentJob>,
+    /// GPUs of those that are new in it and were submitted before its hour.
+    pub early_milli: u64,
 }
 
 /// Numbers of the jobs of a history.
@@ -96,6 +109,8 @@ pub struct JobHistory {
     pub(super) ended: VecDeque<EndedJob>,
     /// By [`key`].
     pub(super) present: BTreeMap<u64, PresentJob>,
+    /// Of jobs that another scheduler lists.
+    pub(super) listed: Option<Listed>,
 }
 
 impl JobHistory {
@@ -104,47 +119,56 @@ impl JobHistory {
         if self.seen_at.is_some_and(|before| now < before) {
             return;
         }
-        let gap_s = self.seen_at.map_or(i64::MAX, |before| now.since_s(before));
-        self.begun.get_or_insert(now);
-        if gap_s > UNSEEN_S {
-            self.whole_since = Some(now);
-        }
-        let mut before = std::mem::take(&mut self.present);
-        for job in jobs.iter().take(MOST_PRESENT) {
-            // A report may lack the submission of a job that runs: the earliest reported time holds.
-            let known = before.remove(&key(&job.task)).map(|known| known.submitted);
-            let present = PresentJob {
-                submitted: known.map_or(job.submitted, |known| known.min(job.submitted)).min(now),
-                started: job.started,
-                gpus_milli: u32::try_from(job.gpus_milli).unwrap_or(u32::MAX),
-                organization: self.place_of(&job.organization),
-            };
-            self.present.insert(key(&job.task), present);
-        }
+        let Left { jobs: left, .. } = self.replace(now, jobs);
+        let gap_s = self.gap_s(now);
         if gap_s <= UNSEEN_S {
-            self.end(before.values(), now.plus_s(-gap_s / 2));
+            self.end(left.values(), now.plus_s(-gap_s / 2));
         }
         self.seen_at = Some(now);
         self.forget(now);
+    }
+
+    /// Since the last observation, in seconds.
+    pub(super) fn gap_s(&self, now: UnixSeconds) -> i64 {
+        self.seen_at.map_or(i64::MAX, |before| now.since_s(before))
+    }
+
+    /// Takes these jobs for those that are there, and returns those that left.
+    pub(super) fn replace(&mut self, now: UnixSeconds, jobs: &[HpJob]) -> Left {
+        self.begun.get_or_insert(now);
+        if self.gap_s(now) > UNSEEN_S {
+            self.whole_since = Some(now);
+        }
+        let hour = floor_hour(now);
+        let is_same_hour = self.seen_at.is_some_and(|before| floor_hour(before) == hour);
+        let mut left = Left { jobs: std::mem::take(&mut self.present), early_milli: 0 };
+        for job in jobs.iter().take(MOST_PRESENT) {
+            let key = key(&job.task);
+            let known = left.jobs.remove(&key);
+            let listed = known.filter(|known| known.unlisted_since.is_none());
+            let most_milli = listed.map_or(0, |job| if is_same_hour { job.most_milli } else { job.gpus_milli });
+            let gpus_milli = u32::try_from(job.gpus_milli).unwrap_or(u32::MAX);
+            let present = PresentJob {
+                // A report may lack the submission of a job that runs: the earliest reported time holds.
+                submitted: known.map_or(job.submitted, |known| known.submitted.min(job.submitted)).min(now),
+                started: job.started,
+                gpus_milli,
+                most_milli: gpus_milli.max(most_milli),
+                organization: self.place_of(&job.organization),
+                unlisted_since: None,
+            };
+            if listed.is_none() && present.submitted < hour {
+                left.early_milli += u64::from(gpus_milli);
+            }
+            self.present.insert(key, present);
+        }
+        left
     }
 
     /// Seconds for which every arrival is known.
     #[must_use]
     pub fn watched_s(&self) -> i64 {
         self.seen_at.zip(self.whole_since).map_or(0, |(now, since)| now.since_s(since))
-    }
-
-    /// GPUs of all jobs that were there at any time from `from` on and before `to`, in thousandths: no less than they ever needed
-    /// together within it, but for jobs that were withdrawn while they waited, and for those that had more GPUs then than last. None where
-    /// not every job of that time is known.
-    #[must_use]
-    pub fn gpus_milli_within(&self, from: UnixSeconds, to: UnixSeconds) -> Option<u64> {
-        let is_known =
-            self.whole_since.is_some_and(|since| since <= from) && self.seen_at.is_some_and(|seen| to <= seen);
-        let ended = self.ended.iter().map(|job| (job.submitted, job.submitted.plus_s(job.lasted_s()), job.gpus_milli));
-        let present = self.present.values().map(|job| (job.submitted, to, job.gpus_milli));
-        let was_there = |(begun, end, _): &(UnixSeconds, UnixSeconds, u32)| *begun < to && *end >= from;
-        is_known.then(|| ended.chain(present).filter(was_there).map(|(_, _, milli)| u64::from(milli)).sum())
     }
 
     /// Numbers of the jobs that are known.
@@ -155,7 +179,7 @@ impl JobHistory {
     }
 
     /// Jobs that waited until they went teach nothing: they were withdrawn.
-    fn end<'a>(&mut self, gone: impl Iterator<Item = &'a PresentJob>, at: UnixSeconds) {
+    pub(super) fn end<'a>(&mut self, gone: impl Iterator<Item = &'a PresentJob>, at: UnixSeconds) {
         for job in gone {
             let Some(started) = job.started else { continue };
             let (waited_s, ran_s) = (small_s(job.waited_s(started)), small_s(at.since_s(started).max(1)));
@@ -184,7 +208,7 @@ impl JobHistory {
     }
 
     /// Where a job is forgotten, arrivals before its end are no longer whole.
-    fn forget(&mut self, now: UnixSeconds) {
+    pub(super) fn forget(&mut self, now: UnixSeconds) {
         let is_old = |job: &EndedJob| now.since_s(job.submitted) > OLDEST_S;
         while self.ended.len() > MOST_ENDED || self.ended.front().is_some_and(is_old) {
             let Some(job) = self.ended.pop_front() else { return };

@@ -11,6 +11,7 @@
 
 mod arrivals;
 mod history;
+mod listed;
 mod past;
 mod paths;
 mod saved;
@@ -19,6 +20,7 @@ mod survival;
 
 pub use arrivals::{Arrival, Arrivals, WINDOW_S};
 pub use history::{JobHistory, SeenJobs};
+pub use listed::DroppedJobs;
 pub use past::{ListedJob, MOST_JOBS, PastJobs};
 pub use share::SharedBound;
 pub use survival::{Curve, Survival};
@@ -115,22 +117,35 @@ impl JobExpert {
         Self { history: self.history, share: self.share.made_for(rate, offered) }
     }
 
-    /// Learns the HP jobs of this moment, draws their bounds and mixes each of `others_gpus` (one for each of the offered hours, or
-    /// of the first of them) with them. `past` are the jobs of a list, where there is one; `is_early` is as in [`Known`]. `seed` and what
-    /// was learned decide the draws. Where others are missing the bounds of the jobs stand alone. The result does not decrease with the hours, if the
-    /// others do not; it has the hours of which any bound is known.
+    /// Draws the bounds of the HP jobs that were observed last, `now`, and mixes each of `others_gpus` (one for each of the offered
+    /// hours, or of the first of them) with them. `past` are the jobs of a list, where there is one; `is_early` is as in [`Known`]. `seed`
+    /// and what was learned decide the draws. Where others are missing the bounds of the jobs stand alone. The result does not decrease with the
+    /// hours, if the others do not; it has the hours of which any bound is known.
     pub fn mix(
         &mut self,
-        now: UnixSeconds,
-        (demand_milli, jobs): (u64, &[HpJob]),
+        (now, demand_milli): (UnixSeconds, u64),
         (past, is_early): (Option<&PastJobs>, bool),
         others_gpus: &[f64],
         seed: u64,
     ) -> Vec<SharedBound> {
-        self.history.observe(now, jobs);
         let known = Known { history: &self.history, past, is_early };
         let bounds = bounds(known, now, demand_milli, &self.share.offered(), (self.share.rate(), seed));
         self.share.mix(now, demand_milli, others_gpus, bounds.as_deref())
+    }
+
+    /// Learns the HP jobs of this moment, of a pool whose tasks are placed here.
+    pub fn observe(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
+        self.history.observe(now, jobs);
+    }
+
+    /// Learns the HP jobs that another scheduler lists, as in [`JobHistory::observe_listed`].
+    pub fn observe_listed(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
+        self.history.observe_listed(now, jobs);
+    }
+
+    /// As in [`JobHistory::end_dropped`].
+    pub fn end_dropped(&mut self, until: UnixSeconds) {
+        self.history.end_dropped(until);
     }
 
     /// The jobs that were seen.

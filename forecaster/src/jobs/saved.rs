@@ -1,22 +1,28 @@
 //! Knowledge of jobs as bytes, so that a restart does not begin without it: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRJB" 2 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as varint } │ ended u32 × { end, after
+//! "HRJB" 3 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as varint } │ ended u32 × { end, after
 //! the one before and zigzag; waited s, ran s, milli, place: varints } │ present u32 × { key u64 │ seconds since its submission, and
-//! 1 more than those until its start or 0: zigzag; milli, place: varints } │ p in millionths u32 │ seen at time │ hours u32 × { hours u8 │
+//! 1 more than those until its start or 0: zigzag; milli, place: varints } │ whether jobs were listed u8: the hour that is watched, time;
+//! whether from its start on u8; GPUs that left it, varint; whole hours u32 × { time │ milli, varint }; for each that is present the most
+//! that it had, varint, and 1 more than the seconds since lists lack it or 0: varint │ p in millionths u32 │ seen at time │ hours u32 × { hours u8 │
 //! judged at: time │ losses 5 f64, their seconds f64 │ open u32 × { time, peak, other, jobs f64 } }; a time is i64, i64::MIN none
 //! ```
 
 use super::JobExpert;
-use super::history::{EndedJob, JobHistory, MOST_ORGANIZATIONS, PresentJob};
+use super::history::{EndedJob, JobHistory, MOST_ORGANIZATIONS, PresentJob, small_s};
+use super::listed::Listed;
 use super::share::{Horizon, Issued, Share};
 use crate::DamagedBytes;
 use crate::bytes::{Reader, Writer};
+use std::collections::VecDeque;
 use vocab::{Organization, UnixSeconds};
 
 const KIND: [u8; 4] = *b"HRJB";
 const KIND_OF_HISTORY: [u8; 4] = *b"HRJH";
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
+/// Of programs that remembered no lists.
+const UNLISTED_FORMAT: u8 = 2;
 /// Of programs that knew no jobs of a service: nothing is in it.
 const EMPTY_FORMAT: u8 = 1;
 
@@ -38,8 +44,8 @@ impl JobExpert {
         if Reader::new(bytes, KIND, EMPTY_FORMAT).is_ok() {
             return Ok(None);
         }
-        let mut from = Reader::new(bytes, KIND, FORMAT)?;
-        let (history, share) = (JobHistory::read(&mut from)?, Share::read(&mut from)?);
+        let (mut from, format) = reader(bytes, KIND)?;
+        let (history, share) = (JobHistory::read(&mut from, format)?, Share::read(&mut from)?);
         from.end()?;
         Ok(Some(Self { history, share }))
     }
@@ -57,8 +63,8 @@ impl JobHistory {
     /// # Errors
     /// The bytes are not what [`Self::to_bytes`] writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DamagedBytes> {
-        let mut from = Reader::new(bytes, KIND_OF_HISTORY, FORMAT)?;
-        let history = Self::read(&mut from)?;
+        let (mut from, format) = reader(bytes, KIND_OF_HISTORY)?;
+        let history = Self::read(&mut from, format)?;
         from.end()?;
         Ok(history)
     }
@@ -91,9 +97,45 @@ impl JobHistory {
             to.varint(u64::from(job.gpus_milli));
             to.varint(u64::from(job.organization));
         }
+        to.u8(u8::from(self.listed.is_some()));
+        if let Some(listed) = &self.listed {
+            self.write_listed(listed, to);
+        }
     }
 
-    fn read(from: &mut Reader<'_>) -> Result<Self, DamagedBytes> {
+    fn write_listed(&self, listed: &Listed, to: &mut Writer) {
+        to.time(Some(listed.hour));
+        to.u8(u8::from(listed.is_whole));
+        to.varint(listed.left_milli);
+        to.count(listed.whole.len());
+        for (hour, milli) in &listed.whole {
+            to.time(Some(*hour));
+            to.varint(*milli);
+        }
+        let now = self.now();
+        for job in self.present.values() {
+            to.varint(u64::from(job.most_milli));
+            to.varint(job.unlisted_since.map_or(0, |since| u64::from(small_s(now.since_s(since).max(0))) + 1));
+        }
+    }
+
+    fn read_listed(&mut self, from: &mut Reader<'_>) -> Result<(), DamagedBytes> {
+        let (hour, is_whole, left_milli) = (from.moment()?, from.u8()? != 0, from.varint()?);
+        let mut whole = VecDeque::new();
+        for _ in 0..from.count(9)? {
+            whole.push_back((from.moment()?, from.varint()?));
+        }
+        self.listed = Some(Listed { hour, is_whole, left_milli, whole });
+        let now = self.now();
+        for job in self.present.values_mut() {
+            job.most_milli = small(from)?;
+            let unlisted_s = small(from)?.checked_sub(1);
+            job.unlisted_since = unlisted_s.map(|seconds| UnixSeconds::new(now.get().saturating_sub(seconds.into())));
+        }
+        Ok(())
+    }
+
+    fn read(from: &mut Reader<'_>, format: u8) -> Result<Self, DamagedBytes> {
         let (begun, whole_since, seen_at) = (from.time()?, from.time()?, from.time()?);
         let mut known = Self { begun, whole_since, seen_at, ..Self::default() };
         for _ in 0..from.count(3)? {
@@ -122,7 +164,12 @@ impl JobHistory {
             let started = after_s.map(|after_s| submitted.checked_add(after_s).ok_or_else(out_of_time)).transpose()?;
             let (gpus_milli, organization) = (small(from)?, known.place(from)?);
             let (submitted, started) = (UnixSeconds::new(submitted), started.map(UnixSeconds::new));
-            known.present.insert(key, PresentJob { submitted, started, gpus_milli, organization });
+            let (most_milli, unlisted_since) = (gpus_milli, None);
+            let job = PresentJob { submitted, started, gpus_milli, most_milli, organization, unlisted_since };
+            known.present.insert(key, job);
+        }
+        if format > UNLISTED_FORMAT && from.u8()? != 0 {
+            known.read_listed(from)?;
         }
         Ok(known)
     }
@@ -138,6 +185,12 @@ impl JobHistory {
         let is_known = usize::from(found) <= self.organizations.len();
         is_known.then_some(found).ok_or_else(|| DamagedBytes(format!("no organization has the place {found}")))
     }
+}
+
+/// Bytes of this format or the one before, and which it is.
+fn reader(bytes: &[u8], kind: [u8; 4]) -> Result<(Reader<'_>, u8), DamagedBytes> {
+    let before = Reader::new(bytes, kind, UNLISTED_FORMAT).map(|from| (from, UNLISTED_FORMAT));
+    before.or_else(|_| Ok((Reader::new(bytes, kind, FORMAT)?, FORMAT)))
 }
 
 /// Small numbers of both signs as small numbers without one.

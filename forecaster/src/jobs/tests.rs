@@ -1,4 +1,5 @@
 mod ages;
+mod listed;
 
 use super::*;
 use proptest::prelude::*;
@@ -43,6 +44,12 @@ fn watched(list: &[Listed], until: i64) -> JobHistory {
     (0..=until / RENEWAL_S)
         .for_each(|number| history.observe(at(number * RENEWAL_S), &present(list, number * RENEWAL_S)));
     history
+}
+
+/// Observes the jobs of a moment, and mixes their bounds with others, without a list.
+fn mixed(expert: &mut JobExpert, now: i64, jobs: &[HpJob], others_gpus: &[f64], seed: u64) -> Vec<SharedBound> {
+    expert.observe(at(now), jobs);
+    expert.mix((at(now), milli(jobs)), (None, true), others_gpus, seed)
 }
 
 /// Without a list.
@@ -144,7 +151,7 @@ fn the_bounds_of_jobs_begin_with_half_and_get_the_weight_that_their_losses_earn(
         let (mut first, mut last) = (None, Vec::new());
         for number in 0..4 * 288 {
             let (now, jobs) = (number * RENEWAL_S, present(&list, number * RENEWAL_S));
-            last = expert.mix(at(now), (milli(&jobs), &jobs), (None, true), &[other_gpus], 3);
+            last = mixed(&mut expert, now, &jobs, &[other_gpus], 3);
             first = first.or(Some(last[0].share).filter(|share| *share > 0.0));
         }
         (expert, first.unwrap(), last[0])
@@ -154,15 +161,10 @@ fn the_bounds_of_jobs_begin_with_half_and_get_the_weight_that_their_losses_earn(
     assert!(last.share > 0.99 && last.bound_gpus < 17.0, "{last:?}");
     let (_, _, worse) = played(8.0);
     assert!(worse.share < 0.4, "the other bound is right at all times: {worse:?}");
-    let alone = expert.clone().mix(at(4 * 86_400), (0, &[]), (None, true), &[], 3);
+    let alone = mixed(&mut expert.clone(), 4 * 86_400, &[], &[], 3);
     assert_eq!(alone[0].share, 1.0);
-    let again = expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered).mix(
-        at(4 * 86_400),
-        (0, &[]),
-        (None, true),
-        &[80.0],
-        3,
-    );
+    let mut other = expert.made_for(GuaranteeRate::new(0.5).unwrap(), &offered);
+    let again = mixed(&mut other, 4 * 86_400, &[], &[80.0], 3);
     assert!((again[0].share - 0.5).abs() < 1e-9, "for another rate nothing was judged");
 }
 
@@ -172,17 +174,14 @@ fn learned_jobs_survive_bytes_and_damage_is_noticed() {
     let mut expert = JobExpert::new(GuaranteeRate::GFS, &[hours(1), hours(4)]);
     for number in 0..600 {
         let jobs = present(&list, number * RENEWAL_S);
-        let _ = expert.mix(at(number * RENEWAL_S), (milli(&jobs), &jobs), (None, true), &[9.0, 9.0], 3);
+        let _ = mixed(&mut expert, number * RENEWAL_S, &jobs, &[9.0, 9.0], 3);
     }
     let bytes = expert.to_bytes();
     assert!(bytes.len() < 6_000, "{}", bytes.len());
     let mut read = JobExpert::from_bytes(&bytes).unwrap().unwrap();
     assert_eq!(read, expert);
-    let now = (at(600 * RENEWAL_S), (0, &[][..]));
-    assert_eq!(
-        read.mix(now.0, now.1, (None, true), &[9.0, 9.0], 5),
-        expert.mix(now.0, now.1, (None, true), &[9.0, 9.0], 5)
-    );
+    let [of_read, of_expert] = [&mut read, &mut expert].map(|one| mixed(one, 600 * RENEWAL_S, &[], &[9.0, 9.0], 5));
+    assert_eq!(of_read, of_expert);
     for cut in 0..bytes.len() {
         assert!(JobExpert::from_bytes(&bytes[..cut]).is_err(), "{cut}");
     }

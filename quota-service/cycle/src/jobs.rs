@@ -1,16 +1,22 @@
 //! The HP jobs of a pool: of one whose tasks are placed here, and whether those that a scheduler reports are all.
 
 use datasets::{Panel, Series};
-use forecaster::jobs::JobHistory;
+use forecaster::jobs::{DroppedJobs, JobHistory};
 use placement::pool::{Pool, Request};
 use vocab::{HourStart, HpJob, PoolId, SECONDS_PER_HOUR, TaskClass, UnixSeconds};
 
 /// The last hours of usage that reported jobs are held against.
 const COMPARED_HOURS: i64 = 3;
-/// One hour alone shows nothing: short jobs may have come and gone between two reports.
+/// So many of them show that jobs are missing: short jobs may have come and gone between two reports.
 const LEAST_HOURS: usize = 2;
 /// Usage may exceed the jobs by this part of itself and a GPU.
 const TOLERATED: f64 = 0.1;
+/// By more than this part and a GPU no short jobs explain it: one hour shows it.
+const PLAIN: f64 = 0.25;
+/// A first list has no hour of its own to compare with: it is held against the newest usage, which may have fallen by this part.
+const FIRST: f64 = 0.5;
+/// Jobs that left the list at once count as running for so long at most where no usage tells.
+const LONGEST_DOUBT_S: i64 = 4 * SECONDS_PER_HOUR;
 
 /// Usage of a pool in one hour.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,12 +30,21 @@ pub struct HourUsage {
 /// Reported HP jobs that are not all: the pool used more than they add up to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JobsMissing {
-    /// Hours in which both are known. In each of them usage is larger.
+    /// The last hours in which both are known and usage is larger.
     pub hours: usize,
     /// The mean usage of those hours, in GPUs.
     pub usage_gpus: f64,
     /// The mean, over those hours, of the GPUs of all reported jobs that were there at any time within the hour.
     pub jobs_gpus: f64,
+}
+
+/// What is wrong with the HP jobs that a scheduler reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ListFault {
+    /// They are not all: nothing is taken from them.
+    Missing(JobsMissing),
+    /// Many left at once: these count as if they ran on.
+    Dropped(DroppedJobs),
 }
 
 /// Usage of a pool in the last hours before `issue`, as far as it was measured.
@@ -45,22 +60,46 @@ pub fn last_usage(panel: &Panel, pool: &PoolId, issue: HourStart) -> Vec<HourUsa
     (1..=COMPARED_HOURS).filter_map(hour).collect()
 }
 
-/// Whether the HP jobs that a scheduler reports are only a part of what the pool uses. The usage of an hour is the sum of the peaks of
-/// organizations, which together may be more than the pool ever needed at one moment; so it is held against all jobs of the hour,
-/// which are no less. None where fewer than two hours can be compared, or one of them is covered.
-pub(crate) fn jobs_missing(usage: &[HourUsage], jobs: &JobHistory) -> Option<JobsMissing> {
-    let listed_gpus = |one: &HourUsage| {
-        let milli = jobs.gpus_milli_within(one.hour, one.hour.plus_s(SECONDS_PER_HOUR))?;
-        Some((one.gpus, milli as f64 / 1_000.0))
-    };
-    let both: Vec<(f64, f64)> = usage.iter().filter_map(listed_gpus).collect();
-    let is_short = |(usage, jobs): &(f64, f64)| usage * (1.0 - TOLERATED) > jobs + 1.0;
-    let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
-    (both.len() >= LEAST_HOURS && both.iter().all(is_short)).then(|| JobsMissing {
-        hours: both.len(),
-        usage_gpus: mean(|one| one.0),
+/// Usage of an hour, and all jobs that were listed within it, in GPUs.
+fn compared(usage: &[HourUsage], jobs: &JobHistory) -> Vec<(HourUsage, f64)> {
+    let listed = |one: &HourUsage| Some((*one, jobs.listed_milli(one.hour)? as f64 / 1_000.0));
+    usage.iter().filter_map(listed).collect()
+}
+
+/// The usage of an hour is the sum of the peaks of organizations, which together may be more than the pool ever needed at one
+/// moment; so it is held against all jobs of the hour, which are no less.
+fn is_short(usage_gpus: f64, jobs_gpus: f64, tolerated: f64) -> bool {
+    usage_gpus * (1.0 - tolerated) > jobs_gpus + 1.0
+}
+
+/// Whether the HP jobs that a scheduler reports are only a part of what the pool uses; `usage` is newest first, and `now_gpus` are the
+/// jobs of this moment. None where the newest hour is covered.
+pub(crate) fn jobs_missing(usage: &[HourUsage], jobs: &JobHistory, now_gpus: f64) -> Option<JobsMissing> {
+    let both = compared(usage, jobs);
+    if both.is_empty() {
+        let newest = usage.first().filter(|newest| is_short(newest.gpus, now_gpus, FIRST));
+        return newest.map(|newest| JobsMissing { hours: 1, usage_gpus: newest.gpus, jobs_gpus: now_gpus });
+    }
+    let short = both.iter().take_while(|(usage, jobs)| is_short(usage.gpus, *jobs, TOLERATED)).count();
+    let short = &both[..short];
+    let is_plain = short.first().is_some_and(|(usage, jobs)| is_short(usage.gpus, *jobs, PLAIN));
+    let mean = |of: fn(&(HourUsage, f64)) -> f64| short.iter().map(of).sum::<f64>() / short.len() as f64;
+    (is_plain || short.len() >= LEAST_HOURS).then(|| JobsMissing {
+        hours: short.len(),
+        usage_gpus: mean(|one| one.0.gpus),
         jobs_gpus: mean(|one| one.1),
     })
+}
+
+/// Until when jobs that left the list at once have ended: before an hour that the listed jobs cover, or long ago, unless usage
+/// says that jobs are missing.
+pub(crate) fn ended_until(usage: &[HourUsage], jobs: &JobHistory, now: UnixSeconds) -> Option<UnixSeconds> {
+    let both = compared(usage, jobs);
+    let is_covered = |(usage, jobs): &&(HourUsage, f64)| !is_short(usage.gpus, *jobs, TOLERATED);
+    if let Some((covered, _)) = both.iter().find(is_covered) {
+        return Some(covered.hour.max(now.plus_s(-LONGEST_DOUBT_S)));
+    }
+    both.is_empty().then(|| now.plus_s(-LONGEST_DOUBT_S))
 }
 
 /// The HP jobs that run and wait, as far as they are demand, the running ones first.

@@ -1,7 +1,7 @@
 //! State learned of one pool, kept from renewal to renewal.
 
 use crate::bounds::ForecastBound;
-use crate::jobs::{HourUsage, JobsMissing, jobs_missing};
+use crate::jobs::{HourUsage, ListFault, ended_until, jobs_missing};
 use forecaster::DamagedBytes;
 use forecaster::jobs::{JobExpert, PastJobs, SeenJobs, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
@@ -34,15 +34,6 @@ impl Clone for Learned {
         let Self { live, jobs, risk, watched } = self;
         Self { live: live.clone(), jobs: jobs.clone(), risk: risk.clone(), watched: watched.clone() }
     }
-}
-
-/// HP jobs of a pool, where they are known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Jobs<'a> {
-    /// Those that run and wait now.
-    pub now: &'a [HpJob],
-    /// Those of a list, where there is one.
-    pub past: Option<&'a PastJobs>,
 }
 
 /// How the bounds moved with what demand does from moment to moment.
@@ -139,11 +130,33 @@ impl Learned {
         self.risk.watched_s(now)
     }
 
-    /// Mixes forecast bounds with what demand does and what its jobs tell, and learns the demand of this moment.
-    pub(crate) fn mix(
+    /// Learns the HP jobs that run and wait now, of a pool whose tasks are placed here.
+    pub(crate) fn observe(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
+        self.jobs.observe(now, jobs);
+    }
+
+    /// Learns the HP jobs that another scheduler lists, and says what is wrong with the list. `usage` are the last hours, newest first.
+    pub(crate) fn observe_listed(
         &mut self,
         now: UnixSeconds,
-        (hp_demand, jobs): (MilliGpus, Option<Jobs<'_>>),
+        (jobs, hp_demand): (&[HpJob], MilliGpus),
+        usage: &[HourUsage],
+    ) -> Option<ListFault> {
+        self.jobs.observe_listed(now, jobs);
+        if let Some(until) = ended_until(usage, self.jobs.history(), now) {
+            self.jobs.end_dropped(until);
+        }
+        let missing = jobs_missing(usage, self.jobs.history(), hp_demand.as_gpus());
+        let dropped = || self.jobs.history().dropped().map(ListFault::Dropped);
+        missing.map(ListFault::Missing).or_else(dropped)
+    }
+
+    /// Mixes forecast bounds with what demand does and, where `has_jobs`, what the jobs of this moment tell (`past` are those of a
+    /// list, where there is one); learns the demand of this moment.
+    pub(crate) fn mix(
+        &mut self,
+        (now, hp_demand): (UnixSeconds, MilliGpus),
+        (has_jobs, past): (bool, Option<&PastJobs>),
         forecast: Option<&[ForecastBound]>,
     ) -> Moving {
         let gpus: Option<Vec<f64>> = forecast.map(|all| all.iter().map(|one| one.bound.as_gpus()).collect());
@@ -157,16 +170,9 @@ impl Learned {
         let seed = now.get().unsigned_abs();
         // A forecast knows the hours of the day, which windows of an hour do not.
         let is_early = forecast.is_none();
-        let shared =
-            |Jobs { now: jobs, past }| self.jobs.mix(now, (hp_demand.milli(), jobs), (past, is_early), &others, seed);
-        let shared = jobs.map(shared);
+        let shared = has_jobs.then(|| self.jobs.mix((now, hp_demand.milli()), (past, is_early), &others, seed));
         let jobs = shared.is_some().then(|| self.jobs.history().seen());
         Moving { hp_demand, shared: shared.unwrap_or_default(), jobs, mixed }
-    }
-
-    /// Whether the jobs that were reported are only a part of what the pool used in these hours, as in [`jobs_missing`].
-    pub(crate) fn jobs_missing(&self, usage: &[HourUsage]) -> Option<JobsMissing> {
-        jobs_missing(usage, self.jobs.history())
     }
 
     /// Moves bounds of the peak to what keeps the promise, and learns the demand of this moment and what became of promises

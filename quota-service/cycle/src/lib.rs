@@ -15,6 +15,6 @@ mod learned;
 mod pool;
 
 pub use bounds::{ForecastBound, Forecasted, Reported, covered, forecast_bounds, latest_demand, more_steps, reported};
-pub use jobs::{HourUsage, JobsMissing, hp_jobs, last_usage};
+pub use jobs::{HourUsage, JobsMissing, ListFault, hp_jobs, last_usage};
 pub use learned::{Learned, Moving};
 pub use pool::{Decided, Inputs, Moved, cut, decide};

@@ -1,8 +1,8 @@
 //! One pool, one renewal.
 
 use crate::bounds::ForecastBound;
-use crate::jobs::{HourUsage, JobsMissing};
-use crate::learned::{Jobs, Learned, Moving};
+use crate::jobs::{HourUsage, ListFault};
+use crate::learned::{Learned, Moving};
 use forecaster::jobs::PastJobs;
 use forecaster::risk::{Controlled, Moment, supported_rate};
 use placement::eta::{self, Ended, EtaDecision, EtaState, Feedback, HoldReason};
@@ -29,7 +29,7 @@ pub struct Inputs<'a> {
     pub hp_jobs: Option<&'a [HpJob]>,
     /// Those of a list that the model was trained with; none where there was no list.
     pub past_jobs: Option<&'a PastJobs>,
-    /// Usage of the last hours, which reported HP jobs are held against.
+    /// Usage of the last hours, the newest first, which reported HP jobs are held against.
     pub last_usage: &'a [HourUsage],
     /// The end of the newest hour whose usage is known.
     pub measured_until: UnixSeconds,
@@ -56,8 +56,10 @@ pub struct Decided {
     pub supply: Supply,
     /// Demand from moment to moment, where it is measured so.
     pub moving: Option<Moving>,
-    /// Of the HP jobs that the pool's scheduler reports, where they are only a part: nothing is then taken from them.
-    pub jobs_missing: Option<JobsMissing>,
+    /// HP GPUs, running and waiting, now, as they count; none where they are not known from moment to moment.
+    pub hp_demand: Option<MilliGpus>,
+    /// What is wrong with the HP jobs that the pool's scheduler reports.
+    pub list_fault: Option<ListFault>,
     /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
     /// For each of the offered hours the largest p that what was measured can tell ([`supported_rate`]): where it is below the one
@@ -96,19 +98,27 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
     let supply = supply(inputs.known, inputs.settings, inputs.now)?;
     // 2. Bounds of the peak: of the forecast, and of what demand and its jobs do from moment to moment, where that is known.
     let mut needed = inputs.hp_demand.unwrap_or(supply.latest_demand);
-    let mut moving = match (&mut inputs.learned, inputs.hp_demand) {
+    let list_fault = observe_jobs(&mut inputs);
+    match list_fault {
+        // A part of the jobs is no demand, and teaches nothing: as if none had been reported, until all are.
+        Some(ListFault::Missing(_)) => {
+            needed = needed.max(supply.latest_demand);
+            inputs.hp_demand = None;
+        }
+        Some(ListFault::Dropped(jobs)) => {
+            let dropped = MilliGpus::from_milli(jobs.gpus_milli).unwrap_or(MilliGpus::MAX);
+            needed = needed.saturating_add(dropped);
+            inputs.hp_demand = inputs.hp_demand.map(|listed| listed.saturating_add(dropped));
+        }
+        None => {}
+    }
+    let moving = match (&mut inputs.learned, inputs.hp_demand) {
         (Some(learned), Some(hp_demand)) => {
-            let jobs = inputs.hp_jobs.map(|now| Jobs { now, past: inputs.past_jobs });
-            Some(learned.mix(inputs.now, (hp_demand, jobs), inputs.forecast))
+            let jobs = (inputs.hp_jobs.is_some(), inputs.past_jobs);
+            Some(learned.mix((inputs.now, hp_demand), jobs, inputs.forecast))
         }
         _ => None,
     };
-    // A part of the jobs is no demand: as if none had been reported, until all are.
-    let jobs_missing = jobs_missing(&inputs);
-    if jobs_missing.is_some() {
-        needed = needed.max(supply.latest_demand);
-        (inputs.hp_demand, moving) = (None, None);
-    }
     let peak = peak_bounds(&inputs, moving.as_ref(), needed);
     // 3. Moved to what keeps the promise, and by what people asked for.
     let controlled = control(&mut inputs, &supply, &peak, needed);
@@ -137,7 +147,8 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
         _ => None,
     };
     let quotas = moved.map_or(unmoved, |moved| cut(&supply, &demand, moved.to.eta));
-    Ok(Decided { supply, moving, jobs_missing, controlled, supported, demand, quotas, eta_decision, moved })
+    let hp_demand = inputs.hp_demand;
+    Ok(Decided { supply, moving, hp_demand, list_fault, controlled, supported, demand, quotas, eta_decision, moved })
 }
 
 /// The quotas under bounds with overrides.
@@ -147,10 +158,16 @@ pub fn cut(supply: &Supply, demand: &[Overridden], eta: Eta) -> Vec<Quota> {
     quotas(supply, &bounds, eta)
 }
 
-/// Jobs of a pool that is placed here are its own usage.
-fn jobs_missing(inputs: &Inputs<'_>) -> Option<JobsMissing> {
-    let is_reported = !inputs.is_placed_here && inputs.hp_jobs.is_some();
-    inputs.learned.as_ref().filter(|_| is_reported)?.jobs_missing(inputs.last_usage)
+/// Learns which HP jobs are there. Those of a pool that is placed here are its own usage, and all.
+fn observe_jobs(inputs: &mut Inputs<'_>) -> Option<ListFault> {
+    let (learned, jobs) = (inputs.learned.as_mut()?, inputs.hp_jobs?);
+    // Bounds are mixed with demand that is known from moment to moment alone.
+    let hp_demand = inputs.hp_demand?;
+    if inputs.is_placed_here {
+        learned.observe(inputs.now, jobs);
+        return None;
+    }
+    learned.observe_listed(inputs.now, (jobs, hp_demand), inputs.last_usage)
 }
 
 /// By the hours that the forecast's bounds are calibrated on, or by those for which the pool was watched.

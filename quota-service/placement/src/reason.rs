@@ -91,6 +91,15 @@ pub enum Reason {
         /// The mean, over those hours, of all jobs that were there within the hour.
         jobs: MilliGpus,
     },
+    /// Many HP jobs left the list of a scheduler at once, and count as running.
+    HpJobsDropped {
+        /// How many.
+        jobs: usize,
+        /// Their GPUs.
+        gpus: MilliGpus,
+        /// The time of the renewal that found them gone.
+        since: UnixSeconds,
+    },
     /// Some organizations were forecast by the cold-start rule.
     ColdStart {
         /// Organizations that training did not know.
@@ -154,6 +163,7 @@ impl Reason {
             Self::Released { .. } => "released",
             Self::UsageIncomplete { .. } => "usage_incomplete",
             Self::HpJobsMissing { .. } => "hp_jobs_missing",
+            Self::HpJobsDropped { .. } => "hp_jobs_dropped",
             Self::ColdStart { .. } => "cold_start",
             Self::SeenInTraining { .. } => "seen_in_training",
             Self::ForecastEndsEarly { .. } => "forecast_ends_early",
@@ -200,6 +210,7 @@ impl fmt::Display for Reason {
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
             Self::UsageIncomplete { missing, organizations: all, hour } => partly(f, *missing, *all, *hour),
             Self::HpJobsMissing { hours, usage, jobs } => jobs_missing(f, *hours, *usage, *jobs),
+            Self::HpJobsDropped { jobs, gpus, since } => jobs_dropped(f, *jobs, *gpus, *since),
             Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,
@@ -239,6 +250,14 @@ fn partly(f: &mut fmt::Formatter<'_>, missing: usize, organizations: usize, hour
     write!(
         f,
         "{missing} of {all} have not reported the hour from {hour}, zeros included: the last known demand of each stands for it"
+    )
+}
+
+fn jobs_dropped(f: &mut fmt::Formatter<'_>, jobs: usize, gpus: MilliGpus, since: UnixSeconds) -> fmt::Result {
+    write!(
+        f,
+        "{} with {gpus} GPUs left the reported list together at {since}: they count as running until they are listed again, or usage of a whole hour shows that they ended",
+        vocab::count(jobs, "HP job")
     )
 }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use wire::Problem;
 
+const RENEWALS_FAIL: &str = "no renewal since the start has succeeded: the log of the service says why";
+
 /// Whether the process runs
 #[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, description = "It runs", body = String)))]
 pub async fn healthz() -> &'static str {
@@ -44,8 +46,8 @@ pub enum ReadyFor {
 
 /// Whether the service answers quotas and takes writes
 ///
-/// After a restart it is ready once each pool that it writes for was computed again, or could not be: until then quotas of before the
-/// start are answered (`for=reads`), and `/v1/forecast` has none. Before any pool has a first quota it is not ready, and says what
+/// After a restart it is ready once each pool that it writes for was computed again, or could not be for what it was given: until then,
+/// and while the database cannot be read, quotas of before the start are answered (`for=reads`), and `/v1/forecast` has none. Before any pool has a first quota it is not ready, and says what
 /// is missing; it takes usage and nodes before that, too.
 #[utoipa::path(get, path = "/readyz", tag = "service", params(ReadyQuery), responses(
     (status = 200, description = "Both; with `for=reads`, quotas are answered", body = String),
@@ -65,7 +67,9 @@ pub async fn readyz(
         // Of pools that another service writes for nothing is computed here.
         let is_written_here = |pool: &PublishedPool| quotas.core.leases.led(&pool.id.cluster).is_some();
         if let Some(pool) = published.pools().find(|pool| pool.awaits_renewal() && is_written_here(pool)) {
-            return Err(ApiError::NoQuotaYet { why: format!("{}: {}", pool.id, pool.why_none()) });
+            // Every caller may read it: the fault of a database names tables and users.
+            let why = if pool.has_failed { RENEWALS_FAIL.to_owned() } else { pool.why_none() };
+            return Err(ApiError::NoQuotaYet { why: format!("{}: {why}", pool.id) });
         }
     }
     answers_quotas(&published)

@@ -5,7 +5,7 @@ use super::overrides::asked;
 use crate::published::Answer;
 use crate::settings::ServedSettings;
 use cycle::{
-    Decided, ForecastBound, Forecasted, Inputs, JobsMissing, Learned, Moving, decide, last_usage, latest_demand,
+    Decided, ForecastBound, Forecasted, Inputs, Learned, ListFault, Moving, decide, last_usage, latest_demand,
     more_steps, reported,
 };
 use datasets::{Calendar, Panel};
@@ -127,8 +127,8 @@ pub struct PoolQuota {
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
     pub moving: Option<Moving>,
-    /// Of the HP jobs that the pool's scheduler reports, where they are only a part.
-    pub jobs_missing: Option<JobsMissing>,
+    /// What is wrong with the HP jobs that the pool's scheduler reports.
+    pub list_fault: Option<ListFault>,
     /// How they were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,
     /// The largest p that what was measured can tell, for each of the offered hours.
@@ -243,7 +243,8 @@ fn quota(
         of.at(&id, &settings.offered_hours, settings.guarantee_rate)?;
     let decided = decided(inputs, pool, &known, (issue, &bounds, calibrated_hours), learned.as_mut())?;
     let moved = eta_moved(pool, &decided);
-    let Decided { supply, moving, jobs_missing, controlled, supported, demand, quotas, eta_decision, .. } = decided;
+    let Decided { supply, moving, hp_demand, list_fault, controlled, supported, demand, quotas, eta_decision, .. } =
+        decided;
     let reported = (!pool.is_placed_here).then(|| reported(&inputs.panel, &id, issue));
     let cold_organizations = forecasts.iter().filter(|one| one.origin() == ForecastOrigin::ColdStart).count();
     let quota = PoolQuota {
@@ -256,11 +257,11 @@ fn quota(
         corrected,
         bounds,
         moving,
-        jobs_missing,
+        list_fault,
         controlled,
         supported,
         served: learned.as_ref().map(|learned| learned.served(now)).unwrap_or_default(),
-        hp_demand: pool.hp_demand.filter(|_| jobs_missing.is_none()),
+        hp_demand,
         demand,
         overrides: pool.overrides.clone(),
         quotas,

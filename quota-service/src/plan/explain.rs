@@ -2,7 +2,7 @@
 
 use super::cluster::{PoolQuota, Run};
 use super::kept::{kept_explanation, kept_sentence, not_supported};
-use super::live::{jobs_missing, live_explanation, live_sentence, raised};
+use super::live::{list_fault, live_explanation, live_sentence, raised};
 use super::overrides::{asked_for, followed, sentence};
 use forecaster::Predict;
 use forecaster::bound::{AggregationScore, OrganizationShare, PoolBound, PoolCalibration};
@@ -35,7 +35,7 @@ pub fn answer(pool: &PoolQuota, quota: &Quota, virtual_time: bool) -> QuotaAnswe
         let (missing, organizations) = (pool.not_reported.len(), pool.reporting_organizations);
         reasons.push(reason(&Reason::UsageIncomplete { missing, organizations, hour }));
     }
-    reasons.extend(pool.jobs_missing.map(jobs_missing).as_ref().map(reason));
+    reasons.extend(pool.list_fault.map(list_fault).as_ref().map(reason));
     if pool.cold_organizations > 0 {
         reasons.push(reason(&Reason::ColdStart { organizations: pool.cold_organizations }));
     }

@@ -1,17 +1,24 @@
 //! How the forecast's bound was mixed with what is known of this moment, in words and numbers.
 
 use super::cluster::PoolQuota;
-use cycle::JobsMissing;
+use cycle::{JobsMissing, ListFault};
 use forecaster::bound::PoolBound;
+use forecaster::jobs::DroppedJobs;
 use placement::Reason;
 use vocab::MilliGpus;
 use wire::{JobsExplanation, LiveExplanation};
 
-/// Why nothing is taken from the HP jobs that were reported.
-pub fn jobs_missing(missing: JobsMissing) -> Reason {
+/// What is wrong with the HP jobs that were reported.
+pub fn list_fault(fault: ListFault) -> Reason {
     let gpus = |gpus: f64| MilliGpus::nearest(gpus).unwrap_or(MilliGpus::MAX);
-    let JobsMissing { hours, usage_gpus, jobs_gpus } = missing;
-    Reason::HpJobsMissing { hours, usage: gpus(usage_gpus), jobs: gpus(jobs_gpus) }
+    match fault {
+        ListFault::Missing(JobsMissing { hours, usage_gpus, jobs_gpus }) => {
+            Reason::HpJobsMissing { hours, usage: gpus(usage_gpus), jobs: gpus(jobs_gpus) }
+        }
+        ListFault::Dropped(DroppedJobs { jobs, gpus_milli, since }) => {
+            Reason::HpJobsDropped { jobs, gpus: MilliGpus::from_milli(gpus_milli).unwrap_or(MilliGpus::MAX), since }
+        }
+    }
 }
 
 /// How the forecast's bound was mixed with the live one, and with that of the HP jobs.

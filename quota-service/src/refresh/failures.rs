@@ -8,7 +8,7 @@ use forecaster::PredictError;
 use serving::standing::Over;
 use std::sync::Arc;
 use store::{RunId, StoreError};
-use vocab::{ClusterName, MilliGpus};
+use vocab::ClusterName;
 
 /// Notes a failure, or its end, of all renewals.
 pub fn of_all(renewals: &Renewals, went: &Result<(), StoreError>) {
@@ -75,10 +75,10 @@ pub fn of_ledger(renewals: &Renewals, name: &ClusterName, part: &str, went: &Res
 
 /// Publishes the last answers of some pools again, with the reason why they are not newer.
 pub fn keep_last(renewals: &Renewals, of: impl Fn(&PublishedPool) -> bool, problem: &str) {
-    let unchanged = &|_: u8| -> Option<MilliGpus> { None };
     let published = renewals.quotas.published.load();
-    let kept = published.pools().filter(|pool| of(pool) && pool.problem.as_deref() != Some(problem));
-    let kept: Vec<_> = kept.map(|pool| pool.with_problem(Some(problem.to_owned()), unchanged)).collect();
+    let kept =
+        published.pools().filter(|pool| of(pool) && !(pool.has_failed && pool.problem.as_deref() == Some(problem)));
+    let kept: Vec<_> = kept.map(|pool| pool.failed(problem.to_owned())).collect();
     if !kept.is_empty() {
         renewals.quotas.publish(kept);
     }

@@ -6,6 +6,7 @@ use tests::on_both_databases;
 on_both_databases![
     bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart,
     a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_are_reported,
+    hp_jobs_that_leave_the_list_together_count_until_usage_tells,
     hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle,
     a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number,
 ];
@@ -30,6 +31,11 @@ async fn report(service: &TestService) {
 
 /// The same, with so many GPUs of usage.
 async fn report_beside(service: &TestService, gpus: u32) {
+    report_jobs(service, gpus, jobs).await;
+}
+
+/// Usage of so many GPUs, and the jobs of this moment.
+async fn report_jobs(service: &TestService, gpus: u32, jobs: impl Fn(UnixSeconds) -> Value) {
     service.pass_s(300);
     let now = service.service.core.clock.now();
     let hour = now.hour().unwrap();
@@ -59,6 +65,11 @@ async fn live(service: &TestService) -> Value {
 async fn bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart(database: TestDatabase) {
     let service = serving(&database, 500).await;
     report(&service).await;
+    // The pool used far more: the first list lacks jobs, until it has an hour of its own.
+    assert!(codes(&quota(&service, 4).await).contains(&"hp_jobs_missing".to_owned()) && live(&service).await.is_null());
+    for _ in 0..2 * 12 {
+        report(&service).await;
+    }
     let first = live(&service).await;
     assert_eq!((number(&first["hp_demand_gpus"]), &first["jobs"]["running"]), (20.0, &json!(1)), "{first}");
     assert_eq!(first["jobs"]["bound_gpus"], Value::Null, "nothing is drawn before arrivals were watched for hours");
@@ -94,13 +105,56 @@ async fn a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_a
     let four = quota(&service, 4).await;
     let place = codes(&four).iter().position(|code| code == "hp_jobs_missing").expect("a reason");
     let detail = four["reasons"][place]["detail"].as_str().unwrap();
-    assert!(detail.contains("are 28.000 GPUs in the last 3 hours, and usage is 84.000: bounds"), "{detail}");
+    // 16, 4, and of the hourly one that ended around the full hour and the next 8 each.
+    assert!(detail.contains("are 36.000 GPUs in the last 3 hours, and usage is 84.000: bounds"), "{detail}");
     assert!(live(&service).await.is_null() && number(&four["demand_bound_gpus"]) >= 84.0, "{four}");
     for _ in 0..4 * 12 {
         report_beside(&service, 24).await;
     }
     assert!(!codes(&quota(&service, 4).await).contains(&"hp_jobs_missing".to_owned()));
     assert_eq!(number(&live(&service).await["jobs"]["running"]), 1.0, "all jobs are reported again");
+}
+
+async fn hp_jobs_that_leave_the_list_together_count_until_usage_tells(database: TestDatabase) {
+    let service = serving(&database, 500).await;
+    let job = |number: i64| json!({ "id": format!("train-{number}"), "organization": "org-000", "gpus": 8, "state": "running", "since": end().plus_s(-7_200).to_string() });
+    let all = |_: UnixSeconds| Value::from((0..6).map(job).collect::<Vec<_>>());
+    for _ in 0..2 * 12 + 5 {
+        report_jobs(&service, 48, all).await;
+    }
+    let before = quota(&service, 1).await;
+    assert!(codes(&before).iter().all(|code| !code.starts_with("hp_jobs")), "{before}");
+    report_jobs(&service, 48, |_| json!([])).await;
+    let one = quota(&service, 1).await;
+    let place = codes(&one).iter().position(|code| code == "hp_jobs_dropped").expect("a reason");
+    let detail = one["reasons"][place]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("6 HP jobs with 48.000 GPUs left the reported list together at "), "{detail}");
+    assert!(number(&one["demand_bound_gpus"]) >= 48.0, "{one}");
+    // A restart has the same answer: what the list lacks is stored.
+    let now = service.service.core.clock.now();
+    service.leave().await;
+    let service = TestService::start(database.store().await, now).await;
+    report_jobs(&service, 48, |_| json!([])).await;
+    let again = quota(&service, 1).await;
+    assert!(codes(&again).contains(&"hp_jobs_dropped".to_owned()), "{again}");
+    assert!(number(&again["demand_bound_gpus"]) >= 48.0, "{again}");
+    // They are listed again.
+    report_jobs(&service, 48, all).await;
+    assert!(codes(&quota(&service, 1).await).iter().all(|code| !code.starts_with("hp_jobs")));
+    // They run, and the list never has them again: usage of a whole hour shows it. Then they have ended, and it shows that.
+    let mut seen = Vec::new();
+    for (usage, reports) in [(48, 2 * 12), (0, 2 * 12)] {
+        for _ in 0..reports {
+            report_jobs(&service, usage, |_| json!([])).await;
+            let one = quota(&service, 1).await;
+            seen.extend(codes(&one).into_iter().filter(|code| code.starts_with("hp_jobs")));
+            assert!(usage == 0 || number(&one["demand_bound_gpus"]) >= 48.0, "{one}");
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen, ["hp_jobs_dropped", "hp_jobs_missing"]);
+    let last = quota(&service, 1).await;
+    assert!(codes(&last).iter().all(|code| !code.starts_with("hp_jobs")) && live(&service).await.is_object(), "{last}");
 }
 
 async fn hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle(database: TestDatabase) {

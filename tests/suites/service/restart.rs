@@ -6,6 +6,7 @@ use tests::{Backend, Listening, on_both_databases, program};
 on_both_databases![
     after_a_restart_the_last_quotas_are_answered_at_their_age,
     after_a_restart_it_is_ready_once_it_forecasts_again_or_says_why_it_does_not,
+    after_a_restart_it_is_not_ready_while_no_renewal_succeeds,
     learned_state_of_a_pool_survives_a_restart,
     learned_state_that_can_no_longer_be_read_is_learned_again,
     under_a_virtual_clock_nothing_is_stored_and_every_answer_is_marked,
@@ -59,6 +60,23 @@ async fn after_a_restart_it_is_ready_once_it_forecasts_again_or_says_why_it_does
     assert_eq!(ready_and_forecast(&late).await, ["ok", "ok", "no-quota-yet"]);
     let why = late.get("/v1/forecast?cluster=demo&gpu_model=A100").await.expect(503)["detail"].to_string();
     assert!(why.contains("the newest usage ends at"), "{why}");
+}
+
+async fn after_a_restart_it_is_not_ready_while_no_renewal_succeeds(database: TestDatabase) {
+    serving(&database, 500).await.leave().await;
+    let again = TestService::start(database.store().await, end().plus_s(120)).await;
+    database.execute("ALTER TABLE pool_settings RENAME TO away").await;
+    again.renew().await;
+    assert_eq!(ready_and_forecast(&again).await, ["no-quota-yet", "ok", "no-quota-yet"]);
+    let why = again.get("/readyz").await.expect(503)["detail"].to_string();
+    assert!(why.contains("demo:A100: no renewal since the start has succeeded") && !why.contains("settings"), "{why}");
+    database.execute("ALTER TABLE away RENAME TO pool_settings").await;
+    again.renew().await;
+    assert_eq!(ready_and_forecast(&again).await, ["ok"; 3]);
+    // One that has renewed answers on, and its quotas age.
+    database.execute("ALTER TABLE pool_settings RENAME TO away").await;
+    again.renew().await;
+    assert_eq!(ready_and_forecast(&again).await, ["ok"; 3]);
 }
 
 /// A pool of six nodes that was watched for 30 hours.

@@ -48,7 +48,8 @@ fn losses(list: &[Listed], ages: impl Fn(i64, Vec<HpJob>) -> Vec<HpJob>) -> [f64
         let rank = ((known.len() as f64 + 1.0) * P).ceil() as usize;
         let usual = gpus(now) + known.get(rank.clamp(1, known.len().max(1)) - 1).copied().unwrap_or(0.0);
         rises.push((now, peak - gpus(now)));
-        let bound = expert.mix(at(now), (demand, &ages(now, jobs)), (None, true), &[usual], 3)[0];
+        expert.observe(at(now), &ages(now, jobs));
+        let bound = expert.mix((at(now), demand), (None, true), &[usual], 3)[0];
         if number >= FIRST_SCORED {
             let bounds = [bound.jobs_gpus.unwrap(), bound.bound_gpus, usual];
             lost = std::array::from_fn(|k| lost[k] + pinball(peak, bounds[k], P));

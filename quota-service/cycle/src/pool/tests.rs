@@ -1,5 +1,7 @@
 //! A pool of 1,000 GPUs over days, renewal by renewal.
 
+mod listed;
+
 use super::*;
 use placement::kept::Period;
 use vocab::{ClusterName, GpuModel, HorizonHours, HpJob, Organization, OverrideKind, PoolId, PoolState, TaskId};
@@ -40,7 +42,7 @@ struct World {
     hp_demand: Option<MilliGpus>,
     /// The jobs behind it, where they are known.
     hp_jobs: Option<Vec<HpJob>>,
-    /// GPUs in each hour, of a pool that another scheduler places; none where Headroom does.
+    /// GPUs in each hour, of a pool that another scheduler places, NaN if they are not known; none where Headroom does.
     usage_gpus: Option<f64>,
     spot: u32,
     ended: Vec<Ended>,
@@ -68,7 +70,8 @@ impl World {
         let known = Known { state: Some(state), latest_demand: Some(gpus(300)), ..Known::default() };
         let hour = at(renewal - renewal % 12);
         let hours = (1..=3).map(|back| hour.plus_s(-3_600 * back));
-        let usage = hours.filter_map(|hour| Some(HourUsage { hour, gpus: self.usage_gpus? }));
+        let usage =
+            hours.filter_map(|hour| Some(HourUsage { hour, gpus: self.usage_gpus.filter(|gpus| !gpus.is_nan())? }));
         let usage: Vec<_> = usage.collect();
         let decided = decide(Inputs {
             now: at(renewal),
@@ -257,29 +260,6 @@ fn jobs_have_their_share_in_the_bound_once_arrivals_are_known_and_what_they_taug
     let (risk, live) = (pool.learned.risk_bytes(), pool.learned.live_bytes());
     assert_eq!(Learned::from_bytes(&risk, &live).unwrap(), pool.learned);
     assert!(Learned::from_bytes(&risk, &live[..live.len() - 1]).is_err());
-}
-
-#[test]
-fn a_part_of_the_jobs_is_taken_for_no_demand_until_all_are_reported() {
-    let mut pool = World { usage_gpus: Some(290.0), ..World::new(Promise::Peak, 80) };
-    let mut renew = |renewal: i64, is_half: bool| {
-        let jobs = jobs_at(renewal);
-        let part: Vec<HpJob> = jobs.into_iter().filter(|job| !is_half || job.submitted.get() % 7_200 == 0).collect();
-        pool.hp_demand = Some(MilliGpus::from_milli(part.iter().map(|job| job.gpus_milli).sum()).unwrap());
-        pool.hp_jobs = Some(part);
-        pool.renew(renewal, &[])
-    };
-    // Half of the jobs are reported: after two hours that is known, and the forecast's bound stands alone.
-    let missing: Vec<_> = (0..DAY).map(|renewal| renew(renewal, true)).collect();
-    assert!(missing[..24].iter().all(|decided| decided.jobs_missing.is_none()), "nothing to compare with yet");
-    for decided in &missing[36..] {
-        let found = decided.jobs_missing.unwrap();
-        assert!(found.usage_gpus == 290.0 && found.jobs_gpus <= 200.0 && found.hours >= 2, "{found:?}");
-        assert!(decided.moving.is_none() && decided.demand[0].bound.bound == gpus(500), "{:?}", decided.demand);
-    }
-    // All of them: three hours later, at the latest, they count again.
-    let whole: Vec<_> = (DAY..2 * DAY).map(|renewal| renew(renewal, false)).collect();
-    assert!(whole[36..].iter().all(|decided| decided.jobs_missing.is_none() && decided.moving.is_some()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Remedies by the stable codes of reasons, refusals and problems.
 
 /// Code and remedy, by code.
-const REMEDIES: [(&str, &str); 109] = [
+const REMEDIES: [(&str, &str); 110] = [
     (
         "above_fair_share",
         "wait until organizations with less use have started, or have an admin raise your weight in `shares`",
@@ -41,6 +41,10 @@ const REMEDIES: [(&str, &str); 109] = [
     ("held_by_hp", "wait until high-priority tasks end, or choose another pool"),
     ("held_by_idle", "wait until GPUs fall idle: the forecast would allow more"),
     ("held_by_shorter_guarantee", "ask for fewer GPUs: a longer guarantee counts in the shorter ones, too"),
+    (
+        "hp_jobs_dropped",
+        "wait for the usage of the next whole hour; if those jobs still run, have the scheduler report all HP jobs again",
+    ),
     ("hp_jobs_missing", "have the scheduler report all HP jobs of the pool, or none"),
     ("inputs_missing", "have an operator do what `detail` says: usage, or the reported state, is missing or too old"),
     ("internal", "have an operator read the log of the service"),
