@@ -81,7 +81,7 @@ pub struct PromisesFlags {
     quota-service doctor --deep\n\n\
     It changes nothing: it creates no database and migrates none. One line for each check: \
     ok, warn or fail, the finding, and the command or the setting that fixes it. Exit code 0 where no check fails, 1 where \
-    one does, 4 where the settings are invalid, 5 where the database cannot be reached.")]
+    one does, 4 where the settings are invalid, 5 where the database cannot be reached, 3 where its file is damaged.")]
 pub struct DoctorFlags {
     /// Treat warnings as failures
     #[arg(long)]

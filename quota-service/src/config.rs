@@ -260,8 +260,11 @@ impl Config {
     /// Checks that the file of the last quotas could be written.
     ///
     /// # Errors
-    /// Its folder is missing.
+    /// Its folder is missing, or it is a folder itself.
     pub fn check_fallback(&self) -> Result<(), String> {
+        if self.fallback_file.get().is_some_and(Path::is_dir) {
+            return Err(format!("{}: it is a folder: name a file in it", self.fallback_file));
+        }
         match self.fallback_file.get().and_then(Path::parent) {
             Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
                 Err(format!("{}: the folder {} is missing: make it", self.fallback_file, folder.display()))

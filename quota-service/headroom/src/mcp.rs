@@ -86,7 +86,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         if self.get_tool(&request.name).is_none() {
-            return Err(ErrorData::invalid_params(tools::unknown(&request.name, self.writes), None));
+            return Err(arguments::refused(tools::unknown(&request.name, self.writes)));
         }
         call::run(self, &request.name, arguments).await.map(Into::into)
     }
@@ -102,7 +102,7 @@ impl ServerHandler for Server {
         }
         let detail = "the parameters of tools/call have another form: expected a tool as a string in `name` and its parameters as an \
                       object in `arguments`";
-        Err(ErrorData::invalid_params(detail, None))
+        Err(arguments::refused(detail))
     }
 }
 

@@ -29,7 +29,7 @@ use store::{Store, StoreError};
 /// Examines everything, and prints what was found.
 ///
 /// # Errors
-/// 4 where the settings are invalid, 5 where the database cannot be reached, 1 where anything else fails, or where something
+/// 4 where the settings are invalid, 5 where the database cannot be reached, 3 where its file is damaged, 1 where anything else fails, or where something
 /// is to be warned of and `--strict` was given.
 pub async fn run(
     settings: Result<Settings<Config>, ConfigError>,
@@ -55,7 +55,9 @@ async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, 
         Ok(inspected) => inspected,
         Err(fault) => {
             checks.push(database::unreachable(entries, &fault));
-            let exit = if fault.is_leftover() { Exit::DataInvalid } else { Exit::Unavailable };
+            // What no retry repairs ends as in the service.
+            let is_damaged = fault.is_leftover() || fault.is_bad_data() && !fault.is_no_database();
+            let exit = if is_damaged { Exit::DataInvalid } else { Exit::Unavailable };
             return (Report::of(checks), exit);
         }
     };

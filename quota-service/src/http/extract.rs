@@ -1,7 +1,7 @@
 //! Queries and bodies; a refusal names the place of the fault.
 
 use super::error::SEND_JSON;
-use super::{ApiError, missing_fields, parameters, plain_faults};
+use super::{ApiError, missing_fields, parameters};
 use crate::core::Core;
 use crate::published::PublishedPool;
 use crate::quotas::Quotas;
@@ -79,7 +79,8 @@ pub fn parse<T: DeserializeOwned + ToSchema>(body: &[u8]) -> Result<T, ApiError>
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|fault| {
         let pointer = pointer(fault.path());
-        let detail = plain_faults::body(&fault.inner().to_string(), missing_fields::range(&T::name(), &pointer));
+        let range = missing_fields::range(&T::name(), &pointer);
+        let detail = wire::plain::fault(&fault.inner().to_string(), range, &missing_fields::required);
         let first = FieldFault::new(pointer, detail);
         lacking::<T>(body, &first).unwrap_or_else(|| vec![first])
     })?;

@@ -4,16 +4,10 @@
 use serde_json::Value;
 use std::sync::LazyLock;
 use wire::FieldFault;
+use wire::plain::Range;
 
 /// The most fields that are named.
 const MOST_NAMED: usize = 100;
-
-/// Range of a whole number, as the document states it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Range {
-    pub least: Option<i128>,
-    pub most: Option<i128>,
-}
 
 /// The OpenAPI document, which states the required fields.
 static DOCUMENT: LazyLock<Value> =

@@ -21,7 +21,6 @@ mod overrides;
 mod parameters;
 mod places;
 mod placing_fault;
-mod plain_faults;
 mod pools;
 mod quota;
 mod refusals;

@@ -44,6 +44,7 @@ mod lease;
 mod node;
 mod outcome;
 mod overrides;
+pub mod plain;
 mod policy;
 mod pool;
 mod prices;

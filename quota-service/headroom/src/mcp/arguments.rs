@@ -1,10 +1,12 @@
 //! Arguments of the tools. An unknown one is refused.
 
+use super::remedies;
 use headroom_client::Pool;
 use rmcp::model::{ErrorData, JsonObject};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
+use wire::plain::{self, Range};
 
 /// The pool that is meant; an absent name is that of the settings, or of the only pool.
 #[derive(Debug, Default, Deserialize)]
@@ -44,7 +46,7 @@ impl Why {
         match (self.task, self.hours) {
             (Some(_), Some(_)) => {
                 let detail = "arguments: expected `task` alone, or `hours` of the quota that is explained";
-                Err(ErrorData::invalid_params(detail, None))
+                Err(refused(detail))
             }
             (Some(task), None) => Ok(WhyQuestion::Task(task)),
             (None, hours) => Ok(WhyQuestion::Quota { hours: hours.unwrap_or_else(one) }),
@@ -74,14 +76,15 @@ pub enum WhenQuestion {
 impl When {
     /// A task alone, or one that is not submitted.
     pub fn question(self, pool: &Pool) -> Result<WhenQuestion, ErrorData> {
-        let refused = |why: &str| ErrorData::invalid_params(format!("arguments: {why}"), None);
         let Self { task, organization, gpus_per_pod, pods, runs_s, ends_by, probability } = self;
         let is_alone = organization.is_none() && gpus_per_pod.is_none() && pods.is_none();
         let is_alone = is_alone && runs_s.is_none() && ends_by.is_none() && probability.is_none();
         match (task, organization) {
             (Some(task), None) if is_alone => Ok(WhenQuestion::Task(task)),
-            (Some(_), _) => Err(refused("expected `task` alone, or no `task`")),
-            (None, None) => Err(refused("expected `task`, or the `organization` of a task that is not submitted")),
+            (Some(_), _) => Err(refused("arguments: expected `task` alone, or no `task`")),
+            (None, None) => {
+                Err(refused("arguments: expected `task`, or the `organization` of a task that is not submitted"))
+            }
             (None, Some(organization)) => Ok(WhenQuestion::Prices(Box::new(wire::PriceQuestion {
                 cluster: pool.cluster().to_owned(),
                 gpu_model: pool.gpu_model().to_owned(),
@@ -161,7 +164,7 @@ impl Reservations {
     pub fn question(self, of: &OfPool) -> Result<ReservationsQuestion, ErrorData> {
         match (self.id, self.past) {
             (Some(id), None) if of.cluster.is_none() && of.gpu_model.is_none() => Ok(ReservationsQuestion::One(id)),
-            (Some(_), _) => Err(ErrorData::invalid_params("arguments: expected `id` alone, or no `id`", None)),
+            (Some(_), _) => Err(refused("arguments: expected `id` alone, or no `id`")),
             (None, past) => Ok(ReservationsQuestion::OfPool { past: past.unwrap_or_default() }),
         }
     }
@@ -201,12 +204,11 @@ fn repeats(
     days: Option<Vec<wire::WeekdayBody>>,
     until: Option<String>,
 ) -> Result<Option<wire::RepeatsBody>, ErrorData> {
-    let refused = |why| Err(ErrorData::invalid_params(why, None));
     match days {
         Some(days) if days.is_empty() => {
-            refused("arguments: `days` is empty: name the days, or leave it out for one window")
+            Err(refused("arguments: `days` is empty: name the days, or leave it out for one window"))
         }
-        None if until.is_some() => refused("arguments: `until` needs `days`"),
+        None if until.is_some() => Err(refused("arguments: `until` needs `days`")),
         days => Ok(days.map(|days| wire::RepeatsBody { days, until })),
     }
 }
@@ -233,6 +235,13 @@ const fn spot() -> wire::TaskClassBody {
     wire::TaskClassBody::Spot
 }
 
+/// A call that is refused before the service is asked: the protocol has an error of its own for it, with what other refusals have.
+pub fn refused(detail: impl Into<String>) -> ErrorData {
+    let (code, detail) = ("bad-query", detail.into());
+    let data = json!({ "code": code, "detail": detail, "remedy": remedies::of(code), "retry": false });
+    ErrorData::invalid_params(detail, Some(data))
+}
+
 /// Takes the names of the pool out of the arguments.
 pub fn pool(arguments: &mut JsonObject) -> Result<OfPool, ErrorData> {
     let names = ["cluster", "gpu_model"].map(|name| (name.to_owned(), arguments.remove(name)));
@@ -247,7 +256,8 @@ pub fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ErrorData> 
             of_all if of_all == "." => String::new(),
             place => format!("`{place}`: "),
         };
-        ErrorData::invalid_params(format!("arguments: {place}{}", fault.inner()), None)
+        let detail = plain::fault(&fault.inner().to_string(), Range::default(), &|_| Vec::new());
+        refused(format!("arguments: {place}{detail}"))
     })
 }
 
@@ -257,9 +267,14 @@ mod tests {
 
     #[test]
     fn a_wrong_argument_is_named() {
-        let read = |text: &str| read::<Quota>(serde_json::from_str(text).unwrap()).unwrap_err().message;
-        assert_eq!(read(r#"{"hours": "4"}"#), "arguments: `hours`: invalid type: string \"4\", expected u8");
+        let fault = |text: &str| read::<Quota>(serde_json::from_str(text).unwrap()).unwrap_err();
+        let read = |text: &str| fault(text).message;
+        assert_eq!(read(r#"{"hours": "4"}"#), "arguments: `hours`: \"4\" is text; write the number 4");
+        assert_eq!(read(r#"{"hours": -1}"#), "arguments: `hours`: it is -1; write a whole number from 0 to 255");
         assert!(read(r#"{"zone": 1}"#).starts_with("arguments: `zone`: unknown field"), "{}", read(r#"{"zone": 1}"#));
+        let data = fault(r#"{"hours": "4"}"#).data.unwrap();
+        assert_eq!((&data["code"], &data["retry"]), (&json!("bad-query"), &json!(false)));
+        assert_eq!(data["remedy"], remedies::of("bad-query").unwrap());
     }
 
     #[test]

@@ -1,6 +1,4 @@
-//! Faults of a JSON body in the words of a user: those of the parser name types of the program.
-
-use super::missing_fields::{self, Range};
+//! Faults of JSON in the words of a user: those of the parser name types of the program.
 
 const NUMBERS: [&str; 2] = ["f64", "f32"];
 /// Whole numbers of the program, with the least and the largest.
@@ -16,12 +14,22 @@ const WHOLE_NUMBERS: [(&str, i128, i128); 9] = [
     ("i64", i64::MIN as i128, i64::MAX as i128),
 ];
 
-/// The fault of a parser at a place with a range, plainly; other texts stay as they are.
-pub fn body(fault: &str, range: Range) -> String {
+/// Range of a whole number, as a document states it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Range {
+    /// None where the type alone limits it.
+    pub least: Option<i128>,
+    /// None where the type alone limits it.
+    pub most: Option<i128>,
+}
+
+/// The fault of a parser at a place with a range, plainly; other texts stay as they are. `required` gives the required fields of an
+/// object by its name.
+pub fn fault(fault: &str, range: Range, required: &dyn Fn(&str) -> Vec<&'static str>) -> String {
     let text = fault.rsplit_once(" at line ").map_or(fault, |(text, _)| text);
     let parts = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.split_once(", expected "));
     if let Some((found, expected)) = parts("invalid type: ").or_else(|| parts("invalid value: ")) {
-        return type_fault(found, expected, range);
+        return type_fault(found, expected, range, required);
     }
     match parts("unknown variant ") {
         Some((found, choices)) => format!("{:?} is not known; write {choices}", found.trim_matches('`')),
@@ -42,7 +50,7 @@ fn text_fault(fault: &str) -> String {
     }
 }
 
-fn type_fault(found: &str, expected: &str, range: Range) -> String {
+fn type_fault(found: &str, expected: &str, range: Range, required: &dyn Fn(&str) -> Vec<&'static str>) -> String {
     let is_number = NUMBERS.contains(&expected) || whole_number(expected).is_some();
     if let (true, Some((_, least, most))) = (found.starts_with("integer "), whole_number(expected)) {
         // The type holds more numbers than the field takes.
@@ -50,11 +58,11 @@ fn type_fault(found: &str, expected: &str, range: Range) -> String {
         return format!("it is {}; write a whole number from {least} to {most}", value(found));
     }
     let Some(text) = found.strip_prefix("string ") else {
-        return format!("it is {}; write {}", value(found), wanted(expected));
+        return format!("it is {}; write {}", value(found), wanted(expected, required));
     };
     match text.trim_matches('"').parse::<f64>() {
         Ok(_) if is_number => format!("{text} is text; write the number {}", text.trim_matches('"')),
-        _ => format!("{text} is text; write {}", wanted(expected)),
+        _ => format!("{text} is text; write {}", wanted(expected, required)),
     }
 }
 
@@ -71,7 +79,7 @@ fn value(found: &str) -> String {
     }
 }
 
-fn wanted(expected: &str) -> String {
+fn wanted(expected: &str, required: &dyn Fn(&str) -> Vec<&'static str>) -> String {
     match expected {
         of if NUMBERS.contains(&of) => "a number".to_owned(),
         of if whole_number(of).is_some() => "a whole number".to_owned(),
@@ -79,7 +87,7 @@ fn wanted(expected: &str) -> String {
         "a sequence" => "a list".to_owned(),
         "a map" => "an object".to_owned(),
         "a boolean" => "true or false".to_owned(),
-        other => match other.strip_prefix("struct ").map(missing_fields::required) {
+        other => match other.strip_prefix("struct ").map(required) {
             Some(fields) if fields.is_empty() => "an object".to_owned(),
             Some(fields) => format!("an object with `{}`", fields.join("`, `")),
             None => other.to_owned(),
@@ -119,7 +127,8 @@ mod tests {
                 "`cluster` is there twice, again at line 1 column 23: leave one of them",
             ),
         ] {
-            assert_eq!(body(fault, Range::default()), plain);
+            let required = |name: &str| if name == "UsageBatch" { vec!["rows"] } else { Vec::new() };
+            assert_eq!(super::fault(fault, Range::default(), &required), plain);
         }
     }
 }
