@@ -65,7 +65,7 @@ impl PresentJob {
     }
 }
 
-/// What was there before an observation, and is not in it.
+/// Jobs that were there before an observation, and are not in it.
 pub(super) struct Left {
     /// By [`key`].
     pub jobs: BTreeMap<u64, PresentJob>,

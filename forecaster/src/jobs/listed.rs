@@ -1,4 +1,4 @@
-//! HP jobs that another scheduler lists: what all jobs of an hour add up to, and lists that lose many jobs at once.
+//! HP jobs that another scheduler lists: all jobs of an hour, and lists that lose many jobs at once.
 
 use super::history::{JobHistory, Left, PresentJob, UNSEEN_S};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ const LEAST_DROPPED: usize = 4;
 /// Hours whose jobs are remembered.
 pub(super) const WHOLE_HOURS: usize = 4;
 
-/// What lists of jobs add up to, hour by hour.
+/// All listed jobs, hour by hour.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Listed {
     /// The start of the hour that is watched.
@@ -50,7 +50,7 @@ const fn runs(job: &&PresentJob) -> bool {
 impl JobHistory {
     /// Learns which HP jobs another scheduler lists, as [`Self::observe`] does. Where at least four that ran leave the list at once,
     /// with half of the GPUs of those that ran, it may have become a part: all that left then stay, as if they ran and waited on,
-    /// until they are listed again or [`Self::end_dropped`] is told that they ended.
+    /// until they are listed again or [`Self::end_dropped`] ends them.
     pub fn observe_listed(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
         if self.seen_at.is_some_and(|before| now < before) {
             return;

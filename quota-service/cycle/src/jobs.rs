@@ -38,7 +38,7 @@ pub struct JobsMissing {
     pub jobs_gpus: f64,
 }
 
-/// What is wrong with the HP jobs that a scheduler reports.
+/// Faults of the HP jobs that a scheduler reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ListFault {
     /// They are not all: nothing is taken from them.

@@ -58,7 +58,7 @@ pub struct Decided {
     pub moving: Option<Moving>,
     /// HP GPUs, running and waiting, now, as they count; none where they are not known from moment to moment.
     pub hp_demand: Option<MilliGpus>,
-    /// What is wrong with the HP jobs that the pool's scheduler reports.
+    /// A fault of the HP jobs that the pool's scheduler reports.
     pub list_fault: Option<ListFault>,
     /// How the bounds of the peak were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,

@@ -127,7 +127,7 @@ pub struct PoolQuota {
     pub bounds: Vec<PoolBound>,
     /// How the bounds were mixed with what demand does from moment to moment.
     pub moving: Option<Moving>,
-    /// What is wrong with the HP jobs that the pool's scheduler reports.
+    /// A fault of the HP jobs that the pool's scheduler reports.
     pub list_fault: Option<ListFault>,
     /// How they were moved to keep the promise, for each of the offered hours; empty where they were not.
     pub controlled: Vec<Controlled>,

@@ -8,7 +8,7 @@ use placement::Reason;
 use vocab::MilliGpus;
 use wire::{JobsExplanation, LiveExplanation};
 
-/// What is wrong with the HP jobs that were reported.
+/// A fault of the HP jobs that were reported.
 pub fn list_fault(fault: ListFault) -> Reason {
     let gpus = |gpus: f64| MilliGpus::nearest(gpus).unwrap_or(MilliGpus::MAX);
     match fault {
