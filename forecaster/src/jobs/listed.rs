@@ -1,12 +1,14 @@
 //! HP jobs that another scheduler lists: all jobs of an hour, and lists that lose many jobs at once.
 
-use super::history::{JobHistory, Left, PresentJob, UNSEEN_S};
+use super::history::{JobHistory, Left, MOST_PRESENT, PresentJob, UNSEEN_S};
 use std::collections::VecDeque;
 use vocab::{HpJob, SECONDS_PER_HOUR, UnixSeconds};
 
-/// Fewer jobs than these may well end together. So many, with half of the GPUs of those that run, end within five minutes in
-/// 0.00 to 0.03 % of all cases on Philly, its two largest virtual clusters and openb; in 0.1 to 0.3 % where jobs come in sweeps.
+/// Fewer jobs than these may well end together. So many [old](OLD_S) ones, with half of the GPUs of all old ones, end within five minutes in
+/// 0.00 to 0.03 % of all cases on Philly, three of its virtual clusters and openb; in 0.2 and 0.5 % on two others, where sweeps end.
 const LEAST_DROPPED: usize = 4;
+/// Jobs that have run for less may all be gone with the next list.
+const OLD_S: i64 = 1_800;
 /// Hours whose jobs are remembered.
 pub(super) const WHOLE_HOURS: usize = 4;
 
@@ -43,31 +45,42 @@ fn milli<'a>(jobs: impl Iterator<Item = &'a PresentJob>, of: fn(&PresentJob) -> 
     jobs.filter(|job| job.unlisted_since.is_none()).map(|job| u64::from(of(job))).sum()
 }
 
+const fn of_gpus(job: &PresentJob) -> u32 {
+    job.gpus_milli
+}
+
 const fn runs(job: &&PresentJob) -> bool {
     job.started.is_some() && job.unlisted_since.is_none()
 }
 
 impl JobHistory {
-    /// Learns which HP jobs another scheduler lists, as [`Self::observe`] does. Where at least four that ran leave the list at once,
-    /// with half of the GPUs of those that ran, it may have become a part: all that left then stay, as if they ran and waited on,
-    /// until they are listed again or [`Self::end_dropped`] ends them.
+    /// Learns which HP jobs another scheduler lists, as [`Self::observe`] does. Where at least four that ran for half an hour leave the list
+    /// at once, with half of the GPUs of those, and half of all that ran leave, it may have become a part: all that left then stay, as if
+    /// they ran and waited on, until they are listed again or [`Self::end_dropped`] ends them.
     pub fn observe_listed(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
         if self.seen_at.is_some_and(|before| now < before) {
             return;
         }
-        let (gap_s, ran_milli) = (self.gap_s(now), milli(self.present.values().filter(runs), |job| job.gpus_milli));
+        let gap_s = self.gap_s(now);
+        let is_old = |job: &&PresentJob| runs(job) && job.age_s(now) >= OLD_S;
+        let running =
+            |old: bool| milli(self.present.values().filter(|job| if old { is_old(job) } else { runs(job) }), of_gpus);
+        let (ran_milli, ran_long_milli) = (running(false), running(true));
         let most_milli = milli(self.present.values(), |job| job.most_milli);
         let mut left = self.replace(now, jobs);
         self.count_hour(now, most_milli, &left);
         if gap_s <= UNSEEN_S {
-            let gone: Vec<&PresentJob> = left.jobs.values().filter(runs).collect();
-            let gone_milli = milli(gone.iter().copied(), |job| job.gpus_milli);
-            let is_drop = gone.len() >= LEAST_DROPPED && gone_milli.saturating_mul(2) >= ran_milli;
+            let old: Vec<&PresentJob> = left.jobs.values().filter(is_old).collect();
+            let is_half = |gone: u64, of: u64| gone.saturating_mul(2) >= of;
+            let is_drop = old.len() >= LEAST_DROPPED
+                && is_half(milli(old.into_iter(), of_gpus), ran_long_milli)
+                && is_half(milli(left.jobs.values().filter(runs), of_gpus), ran_milli);
             for (key, mut job) in std::mem::take(&mut left.jobs) {
                 if is_drop {
                     job.unlisted_since.get_or_insert(now);
                 }
-                let of = if job.unlisted_since.is_some() { &mut self.present } else { &mut left.jobs };
+                let stays = job.unlisted_since.is_some() && self.present.len() < MOST_PRESENT;
+                let of = if stays { &mut self.present } else { &mut left.jobs };
                 of.insert(key, job);
             }
             self.end(left.jobs.values(), now.plus_s(-gap_s / 2));
@@ -121,7 +134,7 @@ impl JobHistory {
             listed.whole.drain(..listed.whole.len().saturating_sub(WHOLE_HOURS));
         }
         // Those that left between the two lists may have been there in the new hour, too, unless it begins with this one.
-        let left_milli = if now == hour { 0 } else { milli(left.jobs.values(), |job| job.gpus_milli) };
+        let left_milli = if now == hour { 0 } else { milli(left.jobs.values(), of_gpus) };
         (listed.hour, listed.is_whole, listed.left_milli) = (hour, true, left_milli);
     }
 }

@@ -3,7 +3,7 @@
 use datasets::{Panel, Series};
 use forecaster::jobs::{DroppedJobs, JobHistory};
 use placement::pool::{Pool, Request};
-use vocab::{HourStart, HpJob, PoolId, SECONDS_PER_HOUR, TaskClass, UnixSeconds};
+use vocab::{HourStart, HpJob, MilliGpus, PoolId, SECONDS_PER_HOUR, TaskClass, UnixSeconds};
 
 /// The last hours of usage that reported jobs are held against.
 const COMPARED_HOURS: i64 = 3;
@@ -44,7 +44,12 @@ pub enum ListFault {
     /// They are not all: nothing is taken from them.
     Missing(JobsMissing),
     /// Many left at once: these count as if they ran on.
-    Dropped(DroppedJobs),
+    Dropped {
+        /// Those that left.
+        jobs: DroppedJobs,
+        /// GPUs of them that count: what the list lacks to the largest of the last hours of usage, where these are known.
+        counted: MilliGpus,
+    },
 }
 
 /// Usage of a pool in the last hours before `issue`, as far as it was measured.
@@ -91,15 +96,30 @@ pub(crate) fn jobs_missing(usage: &[HourUsage], jobs: &JobHistory, now_gpus: f64
     })
 }
 
-/// Until when jobs that left the list at once have ended: before an hour that the listed jobs cover, or long ago, unless usage
-/// says that jobs are missing.
-pub(crate) fn ended_until(usage: &[HourUsage], jobs: &JobHistory, now: UnixSeconds) -> Option<UnixSeconds> {
+/// Until when jobs that left the list at once have ended: until now, where the listed ones cover the last hours of usage, as after a change of
+/// ids; before an hour that the listed jobs cover, or long ago, unless usage says that jobs are missing.
+pub(crate) fn ended_until(
+    usage: &[HourUsage],
+    jobs: &JobHistory,
+    (now, now_gpus): (UnixSeconds, f64),
+) -> Option<UnixSeconds> {
+    if !usage.is_empty() && usage.iter().all(|one| !is_short(one.gpus, now_gpus, TOLERATED)) {
+        return Some(now);
+    }
     let both = compared(usage, jobs);
     let is_covered = |(usage, jobs): &&(HourUsage, f64)| !is_short(usage.gpus, *jobs, TOLERATED);
     if let Some((covered, _)) = both.iter().find(is_covered) {
         return Some(covered.hour.max(now.plus_s(-LONGEST_DOUBT_S)));
     }
     both.is_empty().then(|| now.plus_s(-LONGEST_DOUBT_S))
+}
+
+/// Jobs that left the list at once, as they count beside those that are listed now.
+pub(crate) fn dropped(usage: &[HourUsage], jobs: DroppedJobs, now_gpus: f64) -> ListFault {
+    let all = MilliGpus::from_milli(jobs.gpus_milli).unwrap_or(MilliGpus::MAX);
+    let largest_gpus = usage.iter().map(|one| one.gpus).reduce(f64::max);
+    let lacking = |gpus: f64| MilliGpus::rounded_up((gpus - now_gpus).max(0.0)).unwrap_or(MilliGpus::MAX);
+    ListFault::Dropped { jobs, counted: largest_gpus.map_or(all, |gpus| all.min(lacking(gpus))) }
 }
 
 /// The HP jobs that run and wait, as far as they are demand, the running ones first.

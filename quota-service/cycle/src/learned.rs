@@ -1,7 +1,7 @@
 //! State learned of one pool, kept from renewal to renewal.
 
 use crate::bounds::ForecastBound;
-use crate::jobs::{HourUsage, ListFault, ended_until, jobs_missing};
+use crate::jobs::{HourUsage, ListFault, dropped, ended_until, jobs_missing};
 use forecaster::DamagedBytes;
 use forecaster::jobs::{JobExpert, PastJobs, SeenJobs, SharedBound};
 use forecaster::live::{LiveBound, Mixed};
@@ -143,11 +143,12 @@ impl Learned {
         usage: &[HourUsage],
     ) -> Option<ListFault> {
         self.jobs.observe_listed(now, jobs);
-        if let Some(until) = ended_until(usage, self.jobs.history(), now) {
+        let now_gpus = hp_demand.as_gpus();
+        if let Some(until) = ended_until(usage, self.jobs.history(), (now, now_gpus)) {
             self.jobs.end_dropped(until);
         }
-        let missing = jobs_missing(usage, self.jobs.history(), hp_demand.as_gpus());
-        let dropped = || self.jobs.history().dropped().map(ListFault::Dropped);
+        let missing = jobs_missing(usage, self.jobs.history(), now_gpus);
+        let dropped = || self.jobs.history().dropped().map(|jobs| dropped(usage, jobs, now_gpus));
         missing.map(ListFault::Missing).or_else(dropped)
     }
 

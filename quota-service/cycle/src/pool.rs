@@ -105,10 +105,9 @@ pub fn decide(mut inputs: Inputs<'_>) -> Result<Decided, Unknown> {
             needed = needed.max(supply.latest_demand);
             inputs.hp_demand = None;
         }
-        Some(ListFault::Dropped(jobs)) => {
-            let dropped = MilliGpus::from_milli(jobs.gpus_milli).unwrap_or(MilliGpus::MAX);
-            needed = needed.saturating_add(dropped);
-            inputs.hp_demand = inputs.hp_demand.map(|listed| listed.saturating_add(dropped));
+        Some(ListFault::Dropped { counted, .. }) => {
+            needed = needed.saturating_add(counted);
+            inputs.hp_demand = inputs.hp_demand.map(|listed| listed.saturating_add(counted));
         }
         None => {}
     }

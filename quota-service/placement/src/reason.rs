@@ -97,6 +97,8 @@ pub enum Reason {
         jobs: usize,
         /// Their GPUs.
         gpus: MilliGpus,
+        /// GPUs of them that count.
+        counted: MilliGpus,
         /// The time of the renewal that found them gone.
         since: UnixSeconds,
     },
@@ -210,7 +212,7 @@ impl fmt::Display for Reason {
             Self::Released { gpus } => write!(f, "{gpus} GPUs fewer than forecast are kept for HP work: see overrides"),
             Self::UsageIncomplete { missing, organizations: all, hour } => partly(f, *missing, *all, *hour),
             Self::HpJobsMissing { hours, usage, jobs } => jobs_missing(f, *hours, *usage, *jobs),
-            Self::HpJobsDropped { jobs, gpus, since } => jobs_dropped(f, *jobs, *gpus, *since),
+            Self::HpJobsDropped { jobs, gpus, counted, since } => jobs_dropped(f, (*jobs, *gpus), *counted, *since),
             Self::ColdStart { organizations } => write!(f, "{}", cold_start(*organizations)),
             Self::SeenInTraining { until } => write!(
                 f,
@@ -253,10 +255,16 @@ fn partly(f: &mut fmt::Formatter<'_>, missing: usize, organizations: usize, hour
     )
 }
 
-fn jobs_dropped(f: &mut fmt::Formatter<'_>, jobs: usize, gpus: MilliGpus, since: UnixSeconds) -> fmt::Result {
+fn jobs_dropped(
+    f: &mut fmt::Formatter<'_>,
+    (jobs, gpus): (usize, MilliGpus),
+    counted: MilliGpus,
+    since: UnixSeconds,
+) -> fmt::Result {
     write!(
         f,
-        "{} with {gpus} GPUs left the reported list together at {since}: they count as running until they are listed again, or usage of a whole hour shows that they ended",
+        "{} with {gpus} GPUs left the reported list together, the last at {since}: {counted} of these GPUs count as used until the jobs are \
+         listed again, or usage of a whole hour shows that they ended",
         vocab::count(jobs, "HP job")
     )
 }

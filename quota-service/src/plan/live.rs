@@ -15,8 +15,9 @@ pub fn list_fault(fault: ListFault) -> Reason {
         ListFault::Missing(JobsMissing { hours, usage_gpus, jobs_gpus }) => {
             Reason::HpJobsMissing { hours, usage: gpus(usage_gpus), jobs: gpus(jobs_gpus) }
         }
-        ListFault::Dropped(DroppedJobs { jobs, gpus_milli, since }) => {
-            Reason::HpJobsDropped { jobs, gpus: MilliGpus::from_milli(gpus_milli).unwrap_or(MilliGpus::MAX), since }
+        ListFault::Dropped { jobs: DroppedJobs { jobs, gpus_milli, since }, counted } => {
+            let gpus = MilliGpus::from_milli(gpus_milli).unwrap_or(MilliGpus::MAX);
+            Reason::HpJobsDropped { jobs, gpus, counted, since }
         }
     }
 }

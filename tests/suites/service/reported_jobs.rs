@@ -128,7 +128,8 @@ async fn hp_jobs_that_leave_the_list_together_count_until_usage_tells(database: 
     let one = quota(&service, 1).await;
     let place = codes(&one).iter().position(|code| code == "hp_jobs_dropped").expect("a reason");
     let detail = one["reasons"][place]["detail"].as_str().unwrap();
-    assert!(detail.starts_with("6 HP jobs with 48.000 GPUs left the reported list together at "), "{detail}");
+    assert!(detail.starts_with("6 HP jobs with 48.000 GPUs left the reported list together, the last at "), "{detail}");
+    assert!(detail.contains(": 48.000 of these GPUs count as used until "), "{detail}");
     assert!(number(&one["demand_bound_gpus"]) >= 48.0, "{one}");
     // A restart has the same answer: what the list lacks is stored.
     let now = service.service.core.clock.now();

@@ -68,7 +68,7 @@ fn an_hour_that_was_not_watched_from_its_start_on_is_not_known() {
 }
 
 #[test]
-fn jobs_that_leave_together_stay_until_they_are_listed_again_or_are_said_to_have_ended() {
+fn jobs_that_leave_together_stay_until_they_are_listed_again_or_have_ended_by_usage() {
     let part = |now: i64| if (6_000..6_600).contains(&now) { Vec::new() } else { steady(6) };
     assert_eq!(dropped(&listing(5_700, part)), None);
     let mut gone = listing(6_300, part);
@@ -88,9 +88,27 @@ fn jobs_that_leave_together_stay_until_they_are_listed_again_or_are_said_to_have
 }
 
 #[test]
+fn short_jobs_that_are_all_gone_with_the_next_list_have_ended() {
+    // Each list has jobs of its own; two of eight GPUs run all the time.
+    let list = |now: i64| {
+        let short = |number: i64| job((now / 10 + number) as usize, (now - 60, 0, 8, "vision"), Some(now - 60));
+        (10..20).map(short).chain(steady(2)).collect::<Vec<_>>()
+    };
+    let mut history = JobHistory::default();
+    for now in (0..=9_000).step_by(300) {
+        history.observe_listed(at(now), &list(now));
+        assert_eq!(history.dropped(), None, "{now}");
+    }
+    assert!(history.seen().ended > 200);
+}
+
+#[test]
 fn of_two_reporters_in_turn_all_jobs_count() {
-    let all = steady(10);
-    let history = listing(9_000, |now| if now / RENEWAL_S % 2 == 0 { all[..5].to_vec() } else { all[5..].to_vec() });
+    let (all, mut history) = (steady(10), JobHistory::default());
+    for now in (3_600..=9_000).step_by(300) {
+        let half = if now / RENEWAL_S % 2 == 0 { &all[..5] } else { &all[5..] };
+        history.observe_listed(at(now), half);
+    }
     assert_eq!(dropped(&history), Some((5, 40_000, 9_000)));
     assert_eq!((history.seen().running, history.seen().ended), (10, 0));
     let again = JobHistory::from_bytes(&history.to_bytes()).unwrap();

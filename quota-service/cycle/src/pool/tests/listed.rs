@@ -45,7 +45,7 @@ fn a_part_of_the_jobs_is_taken_for_no_demand_until_all_are_reported() {
 #[test]
 fn a_tenth_that_is_missing_is_known_after_two_hours_and_a_first_list_at_once() {
     let part = |renewal: i64| jobs_at(renewal)[1..].to_vec();
-    let mut pool = World { usage_gpus: Some(340.0), ..listing() };
+    let mut pool = World { usage_gpus: Some(330.0), ..listing() };
     let found: Vec<_> = (1..=DAY).map(|renewal| missing(&renew(&mut pool, renewal, part(renewal)))).collect();
     // The first list comes at five past, so that the hours from one on are known.
     assert!(found[..35].iter().all(Option::is_none), "one hour alone shows nothing");
@@ -54,7 +54,7 @@ fn a_tenth_that_is_missing_is_known_after_two_hours_and_a_first_list_at_once() {
     let first = missing(&renew(&mut pool, 3, Vec::new())).unwrap();
     assert_eq!(first, JobsMissing { hours: 1, usage_gpus: 290.0, jobs_gpus: 0.0 });
     // Two such hours, of which the newest is covered, are no fault.
-    let mut pool = World { usage_gpus: Some(340.0), ..listing() };
+    let mut pool = World { usage_gpus: Some(330.0), ..listing() };
     (1..36).for_each(|renewal| drop(renew(&mut pool, renewal, part(renewal))));
     pool.usage_gpus = Some(250.0);
     assert_eq!(renew(&mut pool, 36, part(36)).list_fault, None);
@@ -68,10 +68,11 @@ fn a_list_that_loses_its_jobs_takes_nothing_from_the_bound_until_usage_confirms_
     let (from, jobs) = (3 * DAY + 3, |renewal: i64| if renewal < 3 * DAY + 3 { jobs_at(renewal) } else { Vec::new() });
     let after: Vec<_> = (3 * DAY..4 * DAY).map(|renewal| renew(&mut pool, renewal, jobs(renewal))).collect();
     for decided in &after[3..24] {
-        let Some(ListFault::Dropped(dropped)) = decided.list_fault else { panic!("{:?}", decided.list_fault) };
-        assert_eq!((dropped.jobs, dropped.gpus_milli, dropped.since), (6, 300_000, at(from)));
-        assert!(decided.hp_demand == Some(gpus(300)) && decided.moving.is_some());
-        assert!(decided.demand[0].bound.bound >= gpus(300), "{:?} before {:?}", decided.demand, before.demand);
+        let Some(ListFault::Dropped { jobs, counted }) = decided.list_fault else { panic!("{:?}", decided.list_fault) };
+        assert_eq!((jobs.jobs, jobs.gpus_milli, jobs.since), (6, 300_000, at(from)));
+        // No more than was used.
+        assert!(counted == gpus(290) && decided.hp_demand == Some(gpus(290)) && decided.moving.is_some());
+        assert!(decided.demand[0].bound.bound >= gpus(290), "{:?} before {:?}", decided.demand, before.demand);
     }
     assert!(after[24..].iter().all(|decided| missing(decided).is_some()), "an hour of usage shows it");
     // Of another pool the jobs have ended: usage of a whole hour says so.
@@ -83,8 +84,39 @@ fn a_list_that_loses_its_jobs_takes_nothing_from_the_bound_until_usage_confirms_
             renew(&mut pool, renewal, jobs(renewal))
         })
         .collect();
-    assert!(matches!(ended[23].list_fault, Some(ListFault::Dropped(_))));
+    assert!(matches!(ended[23].list_fault, Some(ListFault::Dropped { .. })));
     assert!(ended[24..].iter().all(|decided| decided.list_fault.is_none() && decided.hp_demand == Some(gpus(0))));
+}
+
+#[test]
+fn jobs_that_get_other_ids_are_no_loss_and_those_of_two_reporters_in_turn_count_together() {
+    let named = |renewal: i64, of: i64| -> Vec<HpJob> {
+        let other = |job: HpJob| HpJob { task: TaskId::parse(&format!("{}-{of}", job.task)).unwrap(), ..job };
+        jobs_at(renewal).into_iter().map(other).collect()
+    };
+    let mut pool = listing();
+    for renewal in 0..DAY {
+        let decided = renew(&mut pool, renewal, named(renewal, renewal));
+        assert!(decided.list_fault.is_none() && decided.hp_demand == Some(gpus(300)), "{:?}", decided.list_fault);
+    }
+    let mut pool = listing();
+    let halves = |renewal: i64| -> Vec<HpJob> {
+        let of = |job: &HpJob| (job.submitted.get() / 3_600 + renewal) % 2 == 0;
+        // More jobs of fewer GPUs each: fewer than four may well end together.
+        let parts = |job: HpJob| {
+            (0..2).map(move |part| HpJob {
+                task: TaskId::parse(&format!("{}-{part}", job.task)).unwrap(),
+                gpus_milli: 25_000,
+                ..job.clone()
+            })
+        };
+        jobs_at(renewal).into_iter().filter(of).flat_map(parts).collect()
+    };
+    let all: Vec<_> = (0..DAY).map(|renewal| renew(&mut pool, renewal, halves(renewal))).collect();
+    for decided in &all[24..] {
+        assert!(matches!(decided.list_fault, Some(ListFault::Dropped { .. })), "{:?}", decided.list_fault);
+        assert_eq!(decided.hp_demand, Some(gpus(290)));
+    }
 }
 
 #[test]
