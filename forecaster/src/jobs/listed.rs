@@ -4,8 +4,8 @@ use super::history::{JobHistory, Left, MOST_PRESENT, PresentJob, UNSEEN_S};
 use std::collections::VecDeque;
 use vocab::{HpJob, SECONDS_PER_HOUR, UnixSeconds};
 
-/// Fewer jobs than these may well end together. So many [old](OLD_S) ones, with half of the GPUs of all old ones, end within five minutes in
-/// 0.00 to 0.03 % of all cases on Philly, three of its virtual clusters and openb; in 0.2 and 0.5 % on two others, where sweeps end.
+/// Fewer jobs than these may well end together. So many [old](OLD_S) ones, with a third of the GPUs of all old ones, end within five minutes
+/// in 0.00 to 0.03 % of all cases on Philly, three of its virtual clusters and openb; in 0.4 and 1.0 % on two others, where sweeps end.
 const LEAST_DROPPED: usize = 4;
 /// Jobs that have run for less may all be gone with the next list.
 const OLD_S: i64 = 1_800;
@@ -55,7 +55,7 @@ const fn runs(job: &&PresentJob) -> bool {
 
 impl JobHistory {
     /// Learns which HP jobs another scheduler lists, as [`Self::observe`] does. Where at least four that ran for half an hour leave the list
-    /// at once, with half of the GPUs of those, and half of all that ran leave, it may have become a part: all that left then stay, as if
+    /// at once, with a third of the GPUs of those, and a third of all that ran leave, it may have become a part: all that left then stay, as if
     /// they ran and waited on, until they are listed again or [`Self::end_dropped`] ends them.
     pub fn observe_listed(&mut self, now: UnixSeconds, jobs: &[HpJob]) {
         if self.seen_at.is_some_and(|before| now < before) {
@@ -71,10 +71,10 @@ impl JobHistory {
         self.count_hour(now, most_milli, &left);
         if gap_s <= UNSEEN_S {
             let old: Vec<&PresentJob> = left.jobs.values().filter(is_old).collect();
-            let is_half = |gone: u64, of: u64| gone.saturating_mul(2) >= of;
+            let is_third = |gone: u64, of: u64| gone.saturating_mul(3) >= of;
             let is_drop = old.len() >= LEAST_DROPPED
-                && is_half(milli(old.into_iter(), of_gpus), ran_long_milli)
-                && is_half(milli(left.jobs.values().filter(runs), of_gpus), ran_milli);
+                && is_third(milli(old.into_iter(), of_gpus), ran_long_milli)
+                && is_third(milli(left.jobs.values().filter(runs), of_gpus), ran_milli);
             for (key, mut job) in std::mem::take(&mut left.jobs) {
                 if is_drop {
                     job.unlisted_since.get_or_insert(now);

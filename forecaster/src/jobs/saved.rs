@@ -1,9 +1,9 @@
 //! Knowledge of jobs as bytes, so that a restart does not begin without it: little-endian, checked when they are read.
 //!
 //! ```text
-//! "HRJB" 3 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as varint } │ ended u32 × { end, after
+//! "HRJB" 2 or 3 │ first, whole since, last seen: times │ organizations u32 × { name, place u16 as varint } │ ended u32 × { end, after
 //! the one before and zigzag; waited s, ran s, milli, place: varints } │ present u32 × { key u64 │ seconds since its submission, and
-//! 1 more than those until its start or 0: zigzag; milli, place: varints } │ whether jobs were listed u8: the hour that is watched, time;
+//! 1 more than those until its start or 0: zigzag; milli, place: varints } │ of lists, in format 3: the hour that is watched, time;
 //! whether from its start on u8; GPUs that left it, varint; whole hours u32 × { time │ milli, varint }; for each that is present the most
 //! that it had, varint, and 1 more than the seconds since lists lack it or 0: varint │ p in millionths u32 │ seen at time │ hours u32 × { hours u8 │
 //! judged at: time │ losses 5 f64, their seconds f64 │ open u32 × { time, peak, other, jobs f64 } }; a time is i64, i64::MIN none
@@ -21,7 +21,7 @@ use vocab::{Organization, UnixSeconds};
 const KIND: [u8; 4] = *b"HRJB";
 const KIND_OF_HISTORY: [u8; 4] = *b"HRJH";
 const FORMAT: u8 = 3;
-/// Of programs that remembered no lists.
+/// Without lists, as programs wrote it that remembered none.
 const UNLISTED_FORMAT: u8 = 2;
 /// Of programs that knew no jobs of a service: nothing is in it.
 const EMPTY_FORMAT: u8 = 1;
@@ -30,7 +30,7 @@ impl JobExpert {
     /// The same state gives the same bytes: at most 400 KB for any number of jobs, a third of that for a thousand new ones a day.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut to = Writer::new(KIND, FORMAT);
+        let mut to = Writer::new(KIND, self.history.format());
         self.history.write(&mut to);
         self.share.write(&mut to);
         to.0
@@ -55,7 +55,7 @@ impl JobHistory {
     /// A history alone as bytes: as in an expert, after a kind of its own.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut to = Writer::new(KIND_OF_HISTORY, FORMAT);
+        let mut to = Writer::new(KIND_OF_HISTORY, self.format());
         self.write(&mut to);
         to.0
     }
@@ -97,10 +97,14 @@ impl JobHistory {
             to.varint(u64::from(job.gpus_milli));
             to.varint(u64::from(job.organization));
         }
-        to.u8(u8::from(self.listed.is_some()));
         if let Some(listed) = &self.listed {
             self.write_listed(listed, to);
         }
+    }
+
+    /// Where nothing was listed, that of before: earlier programs go on with it.
+    const fn format(&self) -> u8 {
+        if self.listed.is_some() { FORMAT } else { UNLISTED_FORMAT }
     }
 
     fn write_listed(&self, listed: &Listed, to: &mut Writer) {
@@ -168,7 +172,7 @@ impl JobHistory {
             let job = PresentJob { submitted, started, gpus_milli, most_milli, organization, unlisted_since };
             known.present.insert(key, job);
         }
-        if format > UNLISTED_FORMAT && from.u8()? != 0 {
+        if format > UNLISTED_FORMAT {
             known.read_listed(from)?;
         }
         Ok(known)

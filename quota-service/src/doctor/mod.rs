@@ -55,7 +55,7 @@ async fn examine(config: &Config, entries: &[Entry], is_deep: bool) -> (Report, 
         Ok(inspected) => inspected,
         Err(fault) => {
             checks.push(database::unreachable(entries, &fault));
-            // What no retry repairs ends as in the service.
+            // A file that no retry repairs: the service ends in the same way.
             let is_damaged = fault.is_leftover() || fault.is_bad_data() && !fault.is_no_database();
             let exit = if is_damaged { Exit::DataInvalid } else { Exit::Unavailable };
             return (Report::of(checks), exit);

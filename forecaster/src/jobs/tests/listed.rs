@@ -80,8 +80,8 @@ fn jobs_that_leave_together_stay_until_they_are_listed_again_or_have_ended_by_us
     assert_eq!(dropped(&gone), Some((6, 48_000, 6_000)));
     gone.end_dropped(at(6_000));
     assert_eq!((dropped(&gone), gone.seen().running, gone.seen().ended), (None, 0, 6));
-    // Three of six, or four of ten, may well have ended.
-    for (of, left) in [(6, 3), (3, 0), (10, 6)] {
+    // Three of six, or four of thirteen, may well have ended.
+    for (of, left) in [(6, 3), (3, 0), (13, 9)] {
         let history = listing(6_300, |now| if now < 6_000 { steady(of) } else { steady(left) });
         assert_eq!((dropped(&history), history.seen().ended), (None, of - left), "{of}");
     }
@@ -118,8 +118,10 @@ fn of_two_reporters_in_turn_all_jobs_count() {
 #[test]
 fn lists_of_an_older_program_are_read() {
     let list = hourly(2);
-    let history = watched(&list, 86_400);
+    let mut history = watched(&list, 86_400);
     let bytes = history.to_bytes();
-    let of_before = [&bytes[..4], &[2], &bytes[5..bytes.len() - 1]].concat();
-    assert_eq!(JobHistory::from_bytes(&of_before), Ok(history));
+    assert_eq!((bytes[4], JobHistory::from_bytes(&bytes)), (2, Ok(history.clone())), "and they read this one");
+    history.observe_listed(at(86_700), &present(&list, 86_700));
+    let bytes = history.to_bytes();
+    assert_eq!((bytes[4], JobHistory::from_bytes(&bytes)), (3, Ok(history)));
 }
