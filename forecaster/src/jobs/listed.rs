@@ -49,7 +49,7 @@ const fn of_gpus(job: &PresentJob) -> u32 {
     job.gpus_milli
 }
 
-const fn runs(job: &&PresentJob) -> bool {
+const fn runs(job: &PresentJob) -> bool {
     job.started.is_some() && job.unlisted_since.is_none()
 }
 
@@ -74,7 +74,7 @@ impl JobHistory {
             let is_third = |gone: u64, of: u64| gone.saturating_mul(3) >= of;
             let is_drop = old.len() >= LEAST_DROPPED
                 && is_third(milli(old.into_iter(), of_gpus), ran_long_milli)
-                && is_third(milli(left.jobs.values().filter(runs), of_gpus), ran_milli);
+                && is_third(milli(left.jobs.values().filter(|job| runs(job)), of_gpus), ran_milli);
             for (key, mut job) in std::mem::take(&mut left.jobs) {
                 if is_drop {
                     job.unlisted_since.get_or_insert(now);
@@ -109,8 +109,13 @@ impl JobHistory {
         let is_over = |job: &PresentJob| job.unlisted_since.filter(|since| *since <= until);
         let over: Vec<(UnixSeconds, PresentJob)> =
             self.present.values().filter_map(|job| Some((is_over(job)?, *job))).collect();
+        if over.is_empty() {
+            return;
+        }
         self.present.retain(|_, job| is_over(job).is_none());
-        over.iter().for_each(|(since, job)| self.end(std::iter::once(job), *since));
+        for (since, job) in &over {
+            self.end(std::iter::once(job), *since);
+        }
         self.ended.make_contiguous().sort_by_key(|job| job.submitted.plus_s(job.lasted_s()));
     }
 
