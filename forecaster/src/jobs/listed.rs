@@ -96,6 +96,13 @@ impl JobHistory {
         self.listed.as_ref()?.whole.iter().find(|(of, _)| *of == hour).map(|(_, milli)| *milli)
     }
 
+    /// The same of the hour that is watched, as far as it was.
+    #[must_use]
+    pub fn listed_so_far_milli(&self) -> u64 {
+        let present = milli(self.present.values(), |job| job.most_milli);
+        self.listed.as_ref().map_or(present, |listed| listed.left_milli.saturating_add(present))
+    }
+
     /// Jobs that a list lost at once and that may run on; none where there are none.
     #[must_use]
     pub fn dropped(&self) -> Option<DroppedJobs> {

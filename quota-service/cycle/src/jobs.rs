@@ -13,7 +13,7 @@ const LEAST_HOURS: usize = 2;
 const TOLERATED: f64 = 0.1;
 /// By more than this part and a GPU no short jobs explain it: one hour shows it.
 const PLAIN: f64 = 0.25;
-/// A first list has no hour of its own to compare with: it is held against the newest usage, which may have fallen by this part.
+/// First lists have no hour of their own to compare with: they are held against the newest usage, which may have fallen by this part.
 const FIRST: f64 = 0.5;
 /// Jobs that left the list at once count as running for so long at most where no usage tells.
 const LONGEST_DOUBT_S: i64 = 4 * SECONDS_PER_HOUR;
@@ -77,13 +77,14 @@ fn is_short(usage_gpus: f64, jobs_gpus: f64, tolerated: f64) -> bool {
     usage_gpus * (1.0 - tolerated) > jobs_gpus + 1.0
 }
 
-/// Whether the HP jobs that a scheduler reports are only a part of what the pool uses; `usage` is newest first, and `now_gpus` are the
-/// jobs of this moment. None where the newest hour is covered.
-pub(crate) fn jobs_missing(usage: &[HourUsage], jobs: &JobHistory, now_gpus: f64) -> Option<JobsMissing> {
+/// Whether the HP jobs that a scheduler reports are only a part of what the pool uses; `usage` is newest first. None where the newest
+/// hour is covered.
+pub(crate) fn jobs_missing(usage: &[HourUsage], jobs: &JobHistory) -> Option<JobsMissing> {
     let both = compared(usage, jobs);
     if both.is_empty() {
-        let newest = usage.first().filter(|newest| is_short(newest.gpus, now_gpus, FIRST));
-        return newest.map(|newest| JobsMissing { hours: 1, usage_gpus: newest.gpus, jobs_gpus: now_gpus });
+        let so_far_gpus = jobs.listed_so_far_milli() as f64 / 1_000.0;
+        let newest = usage.first().filter(|newest| is_short(newest.gpus, so_far_gpus, FIRST));
+        return newest.map(|newest| JobsMissing { hours: 1, usage_gpus: newest.gpus, jobs_gpus: so_far_gpus });
     }
     let short = both.iter().take_while(|(usage, jobs)| is_short(usage.gpus, *jobs, TOLERATED)).count();
     let short = &both[..short];

@@ -147,7 +147,7 @@ impl Learned {
         if let Some(until) = ended_until(usage, self.jobs.history(), (now, now_gpus)) {
             self.jobs.end_dropped(until);
         }
-        let missing = jobs_missing(usage, self.jobs.history(), now_gpus);
+        let missing = jobs_missing(usage, self.jobs.history());
         let dropped = || self.jobs.history().dropped().map(|jobs| dropped(usage, jobs, now_gpus));
         missing.map(ListFault::Missing).or_else(dropped)
     }

@@ -87,6 +87,12 @@ impl Ledgers {
         (*of == run).then(|| calibrator.clone())
     }
 
+    /// Whether any was read since the start, or since the cluster was taken over.
+    #[must_use]
+    pub fn knows(&self, cluster: &ClusterName) -> bool {
+        self.calibrators.contains_key(cluster)
+    }
+
     /// Forgets what was known of a cluster: another service has written its ledger meanwhile.
     pub fn forget(&mut self, cluster: &ClusterName) {
         self.by_cluster.remove(cluster);
@@ -115,6 +121,8 @@ impl Ledgers {
             ledger.calibrator = (run.id, calibrator(store, run).await?);
             ledger.unscored.forget_guesses();
         }
+        // Also where nothing can be written: what was learned before serves.
+        self.calibrators.entry(cluster.clone()).or_insert_with(|| ledger.calibrator.clone());
         let (run, known) = &ledger.calibrator;
         let taught = ledger.unscored.teach(store, cluster, panel, (*run, known)).await?;
         let has_learned = taught.is_some();
@@ -292,7 +300,8 @@ impl Ledger {
             let theirs = as_stored(store, &cluster, issue).await?;
             self.window.add(run_id.get(), &theirs.unwrap_or(scored));
             if let Some(state) = store.calibration(serving).await?.filter(|_| serving == run_id) {
-                self.calibrator.1 = read(&state, serving).map_or_else(|| self.calibrator.1.clone(), Arc::new);
+                let horizon = self.calibrator.1.horizon();
+                self.calibrator.1 = read(&state, serving, horizon).map_or_else(|| self.calibrator.1.clone(), Arc::new);
             }
         }
         self.scored += 1;
@@ -344,14 +353,19 @@ fn lesson(
 
 /// Calibrator of the scores of a run; that of its training without scores, or where it cannot be read.
 async fn calibrator(store: &dyn Store, run: &Run) -> Result<Arc<Calibrator>, StoreError> {
-    let stored = store.calibration(run.id).await?.and_then(|state| read(&state, run.id));
+    let horizon = run.trained.calibrator.horizon();
+    let stored = store.calibration(run.id).await?.and_then(|state| read(&state, run.id, horizon));
     Ok(Arc::new(stored.unwrap_or_else(|| run.trained.calibrator.clone())))
 }
 
-fn read(state: &[u8], run: RunId) -> Option<Calibrator> {
-    let read = Calibrator::from_bytes(state);
-    read.inspect_err(
-        |fault| tracing::warn!(%run, %fault, "cannot read the stored calibration: that of the training serves"),
-    )
-    .ok()
+fn read(state: &[u8], run: RunId, horizon: HorizonHours) -> Option<Calibrator> {
+    let refused = |fault: &dyn std::fmt::Display| {
+        tracing::warn!(%run, %fault, "cannot read the stored calibration: the one before serves, or that of the training");
+    };
+    let read = Calibrator::from_bytes(state).inspect_err(|fault| refused(fault)).ok()?;
+    if read.horizon() != horizon {
+        refused(&format_args!("it is of a run with a horizon of {}, and this one has {horizon}", read.horizon()));
+        return None;
+    }
+    Some(read)
 }

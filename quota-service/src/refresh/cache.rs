@@ -91,7 +91,8 @@ impl Cached {
         }
         let loaded = match store.checkpoint(promoted.id).await {
             Ok(bytes) => checkpoint::load(&bytes).map_err(|fault| fault.to_string()),
-            Err(fault @ StoreError::Corrupt { .. }) => Err(fault.to_string()),
+            // Where no run serves, it is tried again: nothing else would renew.
+            Err(fault @ StoreError::Corrupt { .. }) if self.run.is_some() => Err(fault.to_string()),
             Err(fault) => return Err(fault),
         };
         match loaded {
@@ -101,7 +102,8 @@ impl Cached {
                 self.refused = None;
             }
             Err(why) => {
-                tracing::error!(cluster = %cluster, run = %promoted.id, why, "the model of the promoted run cannot be loaded: the run before serves");
+                let serves = if self.run.is_some() { "the run before" } else { "none" };
+                tracing::error!(cluster = %cluster, run = %promoted.id, why, serves, "the model of the promoted run cannot be loaded");
                 self.refused = Some((promoted.id, why));
             }
         }

@@ -11,9 +11,11 @@ use crate::leases::Led;
 use crate::metrics;
 use crate::plan::{ClusterInputs, ClusterPlan, plan};
 use crate::trace::span;
+use forecaster::calibration::Calibrator;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
-use store::{Cluster, StoreError};
+use store::{Cluster, Store, StoreError};
 use tracing::{Instrument, field};
 use vocab::ClusterName;
 
@@ -100,6 +102,25 @@ impl Renewer {
         }
     }
 
+    /// Scores what is due, and answers the calibrator that has learned from it.
+    async fn caught_up(
+        &mut self,
+        renewals: &Renewals,
+        held: &dyn Store,
+        cluster: &ClusterName,
+        inputs: &ClusterInputs,
+    ) -> Result<Option<Arc<Calibrator>>, StoreError> {
+        let ClusterInputs { run, panel, now, .. } = inputs;
+        let caught_up = self.ledgers.catch_up(held, cluster, panel, run, *now).await;
+        if self.ledgers.knows(cluster) {
+            failures::of_ledger(renewals, cluster, "scores", &caught_up);
+        } else {
+            // The calibration of the training would serve in the place of what was learned since.
+            caught_up?;
+        }
+        Ok(self.ledgers.calibrator(cluster, run.id))
+    }
+
     async fn renew_cluster(&mut self, renewals: &Renewals, led: &Led, cluster: &Cluster) -> Result<(), StoreError> {
         let (epoch, held) = (led.epoch, led.store.as_ref());
         // 1. Read.
@@ -114,10 +135,7 @@ impl Renewer {
         };
         // 2. Score the forecasts of past hours. Under a virtual clock there is no ledger.
         if !renewals.core.clock.is_virtual() {
-            let run = &inputs.run;
-            let caught_up = self.ledgers.catch_up(held, &cluster.name, &inputs.panel, run, now).await;
-            failures::of_ledger(renewals, &cluster.name, "scores", &caught_up);
-            inputs.calibrator = self.ledgers.calibrator(&cluster.name, run.id);
+            inputs.calibrator = self.caught_up(renewals, held, &cluster.name, &inputs).await?;
             for pool in &mut inputs.pools {
                 pool.learned = Some(self.learned.take(held, pool).await?);
             }

@@ -64,19 +64,26 @@ async fn after_a_restart_it_is_ready_once_it_forecasts_again_or_says_why_it_does
 
 async fn after_a_restart_it_is_not_ready_while_no_renewal_succeeds(database: TestDatabase) {
     serving(&database, 500).await.leave().await;
-    let again = TestService::start(database.store().await, end().plus_s(120)).await;
-    database.execute("ALTER TABLE pool_settings RENAME TO away").await;
-    again.renew().await;
-    assert_eq!(ready_and_forecast(&again).await, ["no-quota-yet", "ok", "no-quota-yet"]);
-    let why = again.get("/readyz").await.expect(503)["detail"].to_string();
-    assert!(why.contains("demo:A100: no renewal since the start has succeeded") && !why.contains("settings"), "{why}");
-    database.execute("ALTER TABLE away RENAME TO pool_settings").await;
-    again.renew().await;
-    assert_eq!(ready_and_forecast(&again).await, ["ok"; 3]);
-    // One that has renewed answers on, and its quotas age.
-    database.execute("ALTER TABLE pool_settings RENAME TO away").await;
-    again.renew().await;
-    assert_eq!(ready_and_forecast(&again).await, ["ok"; 3]);
+    // Without the ledger the calibration of the training would serve, as if nothing had been learned since.
+    for table in ["pool_settings", "calibrations", "issued_forecasts"] {
+        let again = TestService::start(database.store().await, end().plus_s(120)).await;
+        let last = quota(&again, 4).await["computed_at"].clone();
+        database.execute(&format!("ALTER TABLE {table} RENAME TO away")).await;
+        again.renew().await;
+        assert_eq!(ready_and_forecast(&again).await, ["no-quota-yet", "ok", "no-quota-yet"], "{table}");
+        let why = again.get("/readyz").await.expect(503)["detail"].to_string();
+        assert!(why.contains("demo:A100: no renewal since the start has succeeded") && !why.contains(table), "{why}");
+        assert_eq!(quota(&again, 4).await["computed_at"], last, "{table}");
+        database.execute(&format!("ALTER TABLE away RENAME TO {table}")).await;
+        again.renew().await;
+        assert_eq!(ready_and_forecast(&again).await, ["ok"; 3], "{table}");
+        // One that has renewed answers on.
+        database.execute(&format!("ALTER TABLE {table} RENAME TO away")).await;
+        again.renew().await;
+        assert_eq!(ready_and_forecast(&again).await, ["ok"; 3], "{table}");
+        database.execute(&format!("ALTER TABLE away RENAME TO {table}")).await;
+        again.leave().await;
+    }
 }
 
 /// A pool of six nodes that was watched for 30 hours.

@@ -45,7 +45,10 @@ const REMEDIES: [(&str, &str); 110] = [
         "hp_jobs_dropped",
         "wait for the usage of the next whole hour; if those jobs still run, have the scheduler report all HP jobs again",
     ),
-    ("hp_jobs_missing", "have the scheduler report all HP jobs of the pool, or none"),
+    (
+        "hp_jobs_missing",
+        "have the scheduler report all HP jobs of the pool, or none; if it does again, the first whole hour of it ends this",
+    ),
     ("inputs_missing", "have an operator do what `detail` says: usage, or the reported state, is missing or too old"),
     ("internal", "have an operator read the log of the service"),
     ("inventory", "nothing is to be done: this much stays free with the guarantee rate"),

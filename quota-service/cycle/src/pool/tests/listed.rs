@@ -53,6 +53,11 @@ fn a_tenth_that_is_missing_is_known_after_two_hours_and_a_first_list_at_once() {
     let mut pool = listing();
     let first = missing(&renew(&mut pool, 3, Vec::new())).unwrap();
     assert_eq!(first, JobsMissing { hours: 1, usage_gpus: 290.0, jobs_gpus: 0.0 });
+    // Jobs that were listed and ended are none that is missing.
+    let mut pool = World { usage_gpus: Some(290.0), ..listing() };
+    let three = |renewal: i64| jobs_at(renewal)[..3].to_vec();
+    assert!((3..8).all(|renewal| renew(&mut pool, renewal, three(renewal)).list_fault.is_none()));
+    assert_eq!(renew(&mut pool, 8, Vec::new()).list_fault, None);
     // Two such hours, of which the newest is covered, are no fault.
     let mut pool = World { usage_gpus: Some(330.0), ..listing() };
     (1..36).for_each(|renewal| drop(renew(&mut pool, renewal, part(renewal))));
