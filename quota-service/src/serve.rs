@@ -260,12 +260,14 @@ impl Working {
         forecasting_starts.abort();
         pulse.abort();
         proving.abort();
-        renewing.abort();
+        state.renewals.end();
         watching.abort();
+        let giving_up_renewals = renewing.abort_handle();
         let giving_up = feeding.abort_handle();
         let giving_up_retention = retaining.abort_handle();
         let ending = async { (renewing.await, watching.await, feeding.await, retaining.await) };
         ended("renewals, feeds and retention", part, ending).await;
+        giving_up_renewals.abort();
         giving_up.abort();
         giving_up_retention.abort();
         ended("what was learned of starts", part, state.start_times.save_all()).await;

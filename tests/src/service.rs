@@ -160,6 +160,7 @@ impl TestService {
 
     /// Leaves its pools to other services, as the service does when it is stopped.
     pub async fn leave(&self) {
+        self.renewer.lock().await.leave(&self.service.renewals).await;
         self.service.engine.stop().await;
         self.service.core.leases.release(self.service.core.store.as_ref()).await;
     }

@@ -5,7 +5,7 @@ use crate::plan::{ClusterInputs, ClusterPlan, PoolInputs};
 use cycle::Learned;
 use std::collections::BTreeMap;
 use store::{NewLearned, Store, StoreError};
-use vocab::{PoolId, UnixSeconds};
+use vocab::{ClusterName, PoolId, UnixSeconds};
 
 /// How demand moves is written once in so many seconds: it is large, and what is lost of it is measured again.
 const LIVE_SAVED_S: i64 = 900;
@@ -20,6 +20,8 @@ struct One {
     learned: Learned,
     /// When it was written with how demand moves.
     live_saved_at: Option<UnixSeconds>,
+    /// When it learned last.
+    learned_at: Option<UnixSeconds>,
 }
 
 impl Known {
@@ -43,7 +45,7 @@ impl Known {
         let mut written = Vec::new();
         for pool in &mut plan.pools {
             let (Some(learned), Some(one)) = (pool.learned.take(), self.pools.get_mut(&pool.id)) else { continue };
-            one.learned = learned;
+            (one.learned, one.learned_at) = (learned, Some(inputs.now));
             written.push(one.to_write(&pool.id, inputs.now));
         }
         written
@@ -56,6 +58,18 @@ impl Known {
                 one.live_saved_at = Some(new.saved_at);
             }
         }
+    }
+
+    /// How demand moves in the pools of a cluster, as far as it is not written: a service that ends writes it.
+    pub fn unsaved(&self, cluster: &ClusterName) -> Vec<NewLearned> {
+        let of_cluster = self.pools.iter().filter(|(pool, one)| {
+            pool.cluster == *cluster && one.learned_at.is_some() && one.learned_at != one.live_saved_at
+        });
+        let all_of = |(pool, one): (&PoolId, &One)| {
+            let (risk, live) = (one.learned.risk_bytes(), Some(one.learned.live_bytes()));
+            Some(NewLearned { pool: pool.clone(), saved_at: one.learned_at?, risk, live })
+        };
+        of_cluster.filter_map(all_of).collect()
     }
 
     /// Forgets the pools for which `is_gone`: another service has learned of them meanwhile.
@@ -88,5 +102,5 @@ async fn read(store: &dyn Store, pool: &PoolInputs) -> Result<One, StoreError> {
         }
         None => fresh(),
     };
-    Ok(One { learned, live_saved_at: None })
+    Ok(One { learned, live_saved_at: None, learned_at: None })
 }

@@ -20,6 +20,7 @@ pub struct Renewals {
     /// Start of the renewals that reports ask for.
     pub(super) pace: Pace,
     requests: Notify,
+    ends: Notify,
     /// Clusters that this service has gained, and whose pools have not begun yet.
     gained: Mutex<Vec<ClusterName>>,
 }
@@ -30,12 +31,22 @@ impl Renewals {
         let seconds = Duration::from_secs;
         let pace = Pace::new(seconds(core.config.report_refresh_s), seconds(core.config.refresh_s));
         let (faults, requests, gained) = (Standing::new(), Notify::new(), Mutex::default());
-        Self { core, quotas, engine, faults, pace, requests, gained }
+        Self { core, quotas, engine, faults, pace, requests, ends: Notify::new(), gained }
     }
 
     /// Requests a renewal of every cluster; several requests become one.
     pub fn request_refresh(&self) {
         self.requests.notify_one();
+    }
+
+    /// Ends the renewals, after the one that runs.
+    pub fn end(&self) {
+        self.ends.notify_one();
+    }
+
+    /// Returns once they are to end.
+    pub(super) async fn ended(&self) {
+        self.ends.notified().await;
     }
 
     /// Requests a renewal of a cluster, after the least interval of its haste.

@@ -57,6 +57,21 @@ impl Renewer {
         self.renew_of(renewals, Of::All).await;
     }
 
+    /// Writes what the pools have learned since it was last written as a whole: this service ends.
+    pub async fn leave(&self, renewals: &Renewals) {
+        if renewals.core.clock.is_virtual() {
+            return;
+        }
+        for cluster in renewals.core.leases.led_clusters() {
+            let (Some(led), unsaved) = (renewals.core.leases.led(&cluster), self.learned.unsaved(&cluster)) else {
+                continue;
+            };
+            if let Err(fault) = led.store.insert_quotas(&[], &unsaved).await {
+                tracing::warn!(%cluster, %fault, "the last minutes of what was learned are not written, and are lost");
+            }
+        }
+    }
+
     pub(super) async fn renew_of(&mut self, renewals: &Renewals, of: Of) {
         let started = Instant::now();
         let clusters = match renewals.core.store.clusters().await {

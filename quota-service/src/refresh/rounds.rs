@@ -10,8 +10,8 @@ use std::time::Duration;
 use store::StoreError;
 use tracing::Instrument;
 
-/// Renews the quotas every `refresh_s`, when a run is promoted, and when asked, reports at most once in `report_refresh_s`. Never
-/// returns.
+/// Renews the quotas every `refresh_s`, when a run is promoted, and when asked, reports at most once in `report_refresh_s`, until
+/// [`Renewals::end`].
 pub async fn run(renewals: Arc<Renewals>) {
     let mut renewer = Renewer::default();
     let config = &renewals.core.config;
@@ -22,6 +22,7 @@ pub async fn run(renewals: Arc<Renewals>) {
     loop {
         let mut of = Of::All;
         tokio::select! {
+            () = renewals.ended() => return renewer.leave(&renewals).await,
             _ = regular.tick() => {}
             () = renewals.requested() => {}
             () = renewals.pace.due() => of = Of::Due,

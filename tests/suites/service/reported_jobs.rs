@@ -7,6 +7,7 @@ on_both_databases![
     bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart,
     a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_are_reported,
     hp_jobs_that_leave_the_list_together_count_until_usage_tells,
+    a_service_that_ends_writes_what_it_has_learned_of_jobs_since_it_was_last_written,
     hp_work_that_waits_lowers_the_quota_at_once_while_gpus_are_idle,
     a_state_with_bad_hp_jobs_is_refused_whole_and_the_audit_has_their_number,
 ];
@@ -113,6 +114,26 @@ async fn a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_a
     }
     assert!(!codes(&quota(&service, 4).await).contains(&"hp_jobs_missing".to_owned()));
     assert_eq!(number(&live(&service).await["jobs"]["running"]), 1.0, "all jobs are reported again");
+}
+
+async fn a_service_that_ends_writes_what_it_has_learned_of_jobs_since_it_was_last_written(database: TestDatabase) {
+    let mut service = serving(&database, 500).await;
+    for _ in 0..2 * 12 {
+        report(&service).await;
+    }
+    let mut ended = Vec::new();
+    // In each hour one job ends, which one of the twelve sees.
+    for _ in 0..12 {
+        report(&service).await;
+        let before = live(&service).await;
+        service.leave().await;
+        let now = service.service.core.clock.now();
+        service = TestService::start(database.store().await, now).await;
+        service.renew().await;
+        assert_eq!(live(&service).await["jobs"], before["jobs"], "at {now}");
+        ended.push(number(&before["jobs"]["ended"]));
+    }
+    assert!(ended.is_sorted() && ended[11] == ended[0] + 1.0, "{ended:?}");
 }
 
 async fn hp_jobs_that_leave_the_list_together_count_until_usage_tells(database: TestDatabase) {
