@@ -117,31 +117,41 @@ async fn a_part_of_the_hp_jobs_moves_no_bound_and_the_answer_says_so_until_all_a
 }
 
 async fn a_service_that_ends_writes_what_it_has_learned_of_jobs_since_it_was_last_written(database: TestDatabase) {
-    let mut service = serving(&database, 500).await;
+    let service = serving(&database, 500).await;
     for _ in 0..2 * 12 {
-        report(&service).await;
+        report_jobs(&service, 54, steady::<7>).await;
     }
-    let mut ended = Vec::new();
-    // In each hour one job ends, which one of the twelve sees.
-    for _ in 0..12 {
-        report(&service).await;
-        let before = live(&service).await;
-        service.leave().await;
-        let now = service.service.core.clock.now();
-        service = TestService::start(database.store().await, now).await;
-        service.renew().await;
-        assert_eq!(live(&service).await["jobs"], before["jobs"], "at {now}");
-        ended.push(number(&before["jobs"]["ended"]));
-    }
-    assert!(ended.is_sorted() && ended[11] == ended[0] + 1.0, "{ended:?}");
+    let now = service.service.core.clock.now();
+    service.leave().await;
+    // The first renewal writes all. Then one job ends, and the list loses the others.
+    let service = TestService::start(database.store().await, now).await;
+    service.renew().await;
+    report_jobs(&service, 54, steady::<6>).await;
+    report_jobs(&service, 54, |_| json!([])).await;
+    let dropped = async |service: &TestService| {
+        let one = quota(service, 1).await;
+        let place = codes(&one).iter().position(|code| code == "hp_jobs_dropped").expect("a reason");
+        one["reasons"][place]["detail"].as_str().unwrap().to_owned()
+    };
+    let before = dropped(&service).await;
+    assert!(before.starts_with("6 HP jobs with 48.000 GPUs left"), "{before}");
+    let now = service.service.core.clock.now();
+    service.leave().await;
+    let again = TestService::start(database.store().await, now).await;
+    again.renew().await;
+    assert_eq!(dropped(&again).await, before);
+}
+
+/// So many jobs of 8 GPUs that run all the time.
+fn steady<const JOBS: i64>(_: UnixSeconds) -> Value {
+    let job = |number: i64| json!({ "id": format!("train-{number}"), "organization": "org-000", "gpus": 8, "state": "running", "since": end().plus_s(-7_200).to_string() });
+    Value::from((0..JOBS).map(job).collect::<Vec<_>>())
 }
 
 async fn hp_jobs_that_leave_the_list_together_count_until_usage_tells(database: TestDatabase) {
     let service = serving(&database, 500).await;
-    let job = |number: i64| json!({ "id": format!("train-{number}"), "organization": "org-000", "gpus": 8, "state": "running", "since": end().plus_s(-7_200).to_string() });
-    let all = |_: UnixSeconds| Value::from((0..6).map(job).collect::<Vec<_>>());
     for _ in 0..2 * 12 + 5 {
-        report_jobs(&service, 48, all).await;
+        report_jobs(&service, 48, steady::<6>).await;
     }
     let before = quota(&service, 1).await;
     assert!(codes(&before).iter().all(|code| !code.starts_with("hp_jobs")), "{before}");
@@ -161,7 +171,7 @@ async fn hp_jobs_that_leave_the_list_together_count_until_usage_tells(database: 
     assert!(codes(&again).contains(&"hp_jobs_dropped".to_owned()), "{again}");
     assert!(number(&again["demand_bound_gpus"]) >= 48.0, "{again}");
     // They are listed again.
-    report_jobs(&service, 48, all).await;
+    report_jobs(&service, 48, steady::<6>).await;
     assert!(codes(&quota(&service, 1).await).iter().all(|code| !code.starts_with("hp_jobs")));
     // They run, and the list never has them again: usage of a whole hour shows it. Then they have ended, and it shows that.
     let mut seen = Vec::new();
