@@ -146,10 +146,16 @@ impl PublishedPool {
         Some(self.made_of.as_ref()?.quotas.iter().map(limit).collect())
     }
 
-    /// Whether it has answers of before the start alone, and no renewal since was done or found out what is missing.
+    /// Whether it has answers of before the start alone, and no renewal has been tried since.
     #[must_use]
     pub const fn awaits_renewal(&self) -> bool {
-        !self.answers.is_empty() && self.made_of.is_none() && (self.problem.is_none() || self.has_failed)
+        !self.answers.is_empty() && self.made_of.is_none() && self.problem.is_none()
+    }
+
+    /// The same, where renewals have failed since.
+    #[must_use]
+    pub const fn has_only_failed(&self) -> bool {
+        !self.answers.is_empty() && self.made_of.is_none() && self.has_failed
     }
 
     /// Why there is no newer quota.

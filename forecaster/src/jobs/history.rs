@@ -71,6 +71,8 @@ pub(super) struct Left {
     pub jobs: BTreeMap<u64, PresentJob>,
     /// GPUs of those that are new in it and were submitted before its hour.
     pub early_milli: u64,
+    /// GPUs of those that had left in its hour, as they were counted then.
+    pub again_milli: u64,
 }
 
 /// Numbers of the jobs of a history.
@@ -119,6 +121,7 @@ impl JobHistory {
         if self.seen_at.is_some_and(|before| now < before) {
             return;
         }
+        self.listed = None;
         let Left { jobs: left, .. } = self.replace(now, jobs);
         let gap_s = self.gap_s(now);
         if gap_s <= UNSEEN_S {
@@ -139,14 +142,18 @@ impl JobHistory {
         if self.gap_s(now) > UNSEEN_S {
             self.whole_since = Some(now);
         }
-        let hour = floor_hour(now);
+        let (hour, watched) = (floor_hour(now), self.listed.as_ref().map(|listed| listed.hour));
         let is_same_hour = self.seen_at.is_some_and(|before| floor_hour(before) == hour);
-        let mut left = Left { jobs: std::mem::take(&mut self.present), early_milli: 0 };
+        let mut left = Left { jobs: std::mem::take(&mut self.present), early_milli: 0, again_milli: 0 };
         for job in jobs.iter().take(MOST_PRESENT) {
             let key = key(&job.task);
             let known = left.jobs.remove(&key);
             let listed = known.filter(|known| known.unlisted_since.is_none());
-            let most_milli = listed.map_or(0, |job| if is_same_hour { job.most_milli } else { job.gpus_milli });
+            // One that left in the hour that is watched is counted in it.
+            let again = known.filter(|job| job.unlisted_since.map(floor_hour) == watched && watched.is_some());
+            let of_hour = if is_same_hour { listed.or(again) } else { None };
+            let most_milli = of_hour.map_or_else(|| listed.map_or(0, |job| job.gpus_milli), |job| job.most_milli);
+            left.again_milli += again.map_or(0, |job| u64::from(job.most_milli));
             let gpus_milli = u32::try_from(job.gpus_milli).unwrap_or(u32::MAX);
             let present = PresentJob {
                 // A report may lack the submission of a job that runs: the earliest reported time holds.
@@ -157,7 +164,7 @@ impl JobHistory {
                 organization: self.place_of(&job.organization),
                 unlisted_since: None,
             };
-            if listed.is_none() && present.submitted < hour {
+            if listed.is_none() && again.is_none() && present.submitted < hour {
                 left.early_milli += u64::from(gpus_milli);
             }
             self.present.insert(key, present);

@@ -68,7 +68,13 @@ impl JobHistory {
         let (ran_milli, ran_long_milli) = (running(false), running(true));
         let most_milli = milli(self.present.values(), |job| job.most_milli);
         let mut left = self.replace(now, jobs);
-        self.count_hour(now, most_milli, &left);
+        let (hour, before) = (floor_hour(now), self.seen_at.map(floor_hour));
+        for job in left.jobs.values_mut().filter(|job| before != Some(hour) && job.unlisted_since.is_none()) {
+            // It may have been there in the new hour, too, unless that begins with this list.
+            job.most_milli = if now == hour { 0 } else { job.gpus_milli };
+        }
+        let left_milli = milli(left.jobs.values(), |job| job.most_milli);
+        self.count_hour(now, (most_milli, left_milli), &left);
         if gap_s <= UNSEEN_S {
             let old: Vec<&PresentJob> = left.jobs.values().filter(is_old).collect();
             let is_third = |gone: u64, of: u64| gone.saturating_mul(3) >= of;
@@ -126,18 +132,17 @@ impl JobHistory {
         self.ended.make_contiguous().sort_by_key(|job| job.submitted.plus_s(job.lasted_s()));
     }
 
-    /// `most_milli` is of the jobs before this observation.
-    fn count_hour(&mut self, now: UnixSeconds, most_milli: u64, left: &Left) {
+    /// `most_milli` is of the jobs before this observation, `left_milli` of those that left, in the hour of now.
+    fn count_hour(&mut self, now: UnixSeconds, (most_milli, left_milli): (u64, u64), left: &Left) {
         let (hour, gap_s) = (floor_hour(now), self.gap_s(now));
         let next = Listed { hour, is_whole: now == hour, left_milli: 0, whole: VecDeque::new() };
         let listed = self.listed.get_or_insert(next);
         if gap_s > UNSEEN_S {
-            (listed.hour, listed.is_whole, listed.left_milli) = (hour, now == hour, 0);
+            *listed = Listed { hour, is_whole: now == hour, left_milli: 0, whole: VecDeque::new() };
             return;
         }
         if listed.hour == hour {
-            let left_milli = milli(left.jobs.values(), |job| job.most_milli);
-            listed.left_milli = listed.left_milli.saturating_add(left_milli);
+            listed.left_milli = listed.left_milli.saturating_sub(left.again_milli).saturating_add(left_milli);
             return;
         }
         if listed.is_whole {
@@ -145,8 +150,6 @@ impl JobHistory {
             listed.whole.push_back((listed.hour, all_milli));
             listed.whole.drain(..listed.whole.len().saturating_sub(WHOLE_HOURS));
         }
-        // Those that left between the two lists may have been there in the new hour, too, unless it begins with this one.
-        let left_milli = if now == hour { 0 } else { milli(left.jobs.values(), of_gpus) };
         (listed.hour, listed.is_whole, listed.left_milli) = (hour, true, left_milli);
     }
 }

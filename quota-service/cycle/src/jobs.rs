@@ -7,6 +7,8 @@ use vocab::{HourStart, HpJob, MilliGpus, PoolId, SECONDS_PER_HOUR, TaskClass, Un
 
 /// The last hours of usage that reported jobs are held against.
 const COMPARED_HOURS: i64 = 3;
+/// An organization that has reported nothing for longer has no usage.
+const SILENT_HOURS: usize = 24;
 /// So many of them show that jobs are missing: short jobs may have come and gone between two reports.
 const LEAST_HOURS: usize = 2;
 /// Usage may exceed the jobs by this part of itself and a GPU.
@@ -23,7 +25,7 @@ const LONGEST_DOUBT_S: i64 = 4 * SECONDS_PER_HOUR;
 pub struct HourUsage {
     /// The start of the hour.
     pub hour: UnixSeconds,
-    /// The demand of all organizations that have reported it, in GPUs.
+    /// The demand of all organizations, in GPUs; the last known one of those that have not reported it yet.
     pub gpus: f64,
 }
 
@@ -58,9 +60,13 @@ pub fn last_usage(panel: &Panel, pool: &PoolId, issue: HourStart) -> Vec<HourUsa
     let hour = |back: i64| {
         let hour = issue.plus_hours(-back);
         let index = panel.index_of(hour).filter(|index| *index < panel.hours())?;
-        let measured = |series: &Series| series.measured()[index].then(|| series.demand_gpus()[index]);
-        let gpus = panel.series_of(pool).iter().filter_map(measured).reduce(|sum, gpus| sum + gpus)?;
-        Some(HourUsage { hour: hour.instant(), gpus })
+        let series = panel.series_of(pool);
+        let is_known = series.iter().any(|one| one.measured()[index]);
+        // An hour without those that are late would be covered by any list.
+        let lately = index.saturating_sub(SILENT_HOURS)..=index;
+        let counts = |one: &&Series| one.measured()[lately.clone()].contains(&true);
+        let gpus = series.iter().filter(counts).map(|one| one.demand_gpus()[index]).sum();
+        is_known.then(|| HourUsage { hour: hour.instant(), gpus })
     };
     (1..=COMPARED_HOURS).filter_map(hour).collect()
 }

@@ -87,12 +87,6 @@ impl Ledgers {
         (*of == run).then(|| calibrator.clone())
     }
 
-    /// Whether any was read since the start, or since the cluster was taken over.
-    #[must_use]
-    pub fn knows(&self, cluster: &ClusterName) -> bool {
-        self.calibrators.contains_key(cluster)
-    }
-
     /// Forgets what was known of a cluster: another service has written its ledger meanwhile.
     pub fn forget(&mut self, cluster: &ClusterName) {
         self.by_cluster.remove(cluster);
@@ -122,7 +116,9 @@ impl Ledgers {
             ledger.unscored.forget_guesses();
         }
         // Also where nothing can be written: what was learned before serves.
-        self.calibrators.entry(cluster.clone()).or_insert_with(|| ledger.calibrator.clone());
+        if self.calibrator(cluster, run.id).is_none() {
+            self.calibrators.insert(cluster.clone(), ledger.calibrator.clone());
+        }
         let (run, known) = &ledger.calibrator;
         let taught = ledger.unscored.teach(store, cluster, panel, (*run, known)).await?;
         let has_learned = taught.is_some();

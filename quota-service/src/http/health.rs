@@ -46,8 +46,8 @@ pub enum ReadyFor {
 
 /// Whether the service answers quotas and takes writes
 ///
-/// After a restart it is ready once each pool that it writes for was computed again, or could not be for what it was given: until then,
-/// and while the database cannot be read, quotas of before the start are answered (`for=reads`), and `/v1/forecast` has none. Before any pool has a first quota it is not ready, and says what
+/// After a restart it is ready once each pool that it writes for was computed again, or could not be: until then, and while no pool
+/// can be renewed because the database cannot be read, quotas of before the start are answered (`for=reads`), and `/v1/forecast` has none. Before any pool has a first quota it is not ready, and says what
 /// is missing; it takes usage and nodes before that, too.
 #[utoipa::path(get, path = "/readyz", tag = "service", params(ReadyQuery), responses(
     (status = 200, description = "Both; with `for=reads`, quotas are answered", body = String),
@@ -66,10 +66,14 @@ pub async fn readyz(
         }
         // Of pools that another service writes for nothing is computed here.
         let is_written_here = |pool: &PublishedPool| quotas.core.leases.led(&pool.id.cluster).is_some();
-        if let Some(pool) = published.pools().find(|pool| pool.awaits_renewal() && is_written_here(pool)) {
-            // Every caller may read it: the fault of a database names tables and users.
-            let why = if pool.has_failed { RENEWALS_FAIL.to_owned() } else { pool.why_none() };
-            return Err(ApiError::NoQuotaYet { why: format!("{}: {why}", pool.id) });
+        let here = || published.pools().filter(|pool| is_written_here(pool));
+        if let Some(pool) = here().find(|pool| pool.awaits_renewal()) {
+            return Err(ApiError::NoQuotaYet { why: format!("{}: {}", pool.id, pool.why_none()) });
+        }
+        // Where any pool was renewed the fault is of single clusters. Every caller may read it: its own text names tables and users.
+        let failed = here().find(|pool| pool.has_only_failed());
+        if let Some(pool) = failed.filter(|_| !here().any(|pool| pool.made_of.is_some())) {
+            return Err(ApiError::NoQuotaYet { why: format!("{}: {RENEWALS_FAIL}", pool.id) });
         }
     }
     answers_quotas(&published)

@@ -63,9 +63,12 @@ impl Renewer {
             return;
         }
         for cluster in renewals.core.leases.led_clusters() {
-            let (Some(led), unsaved) = (renewals.core.leases.led(&cluster), self.learned.unsaved(&cluster)) else {
+            let Some(led) = renewals.core.leases.led(&cluster) else { continue };
+            // Another service may have written meanwhile, and have left again.
+            let unsaved = self.learned.unsaved(&cluster);
+            if self.epochs.get(&cluster) != Some(&led.epoch) || unsaved.is_empty() {
                 continue;
-            };
+            }
             if let Err(fault) = led.store.insert_quotas(&[], &unsaved).await {
                 tracing::warn!(%cluster, %fault, "the last minutes of what was learned are not written, and are lost");
             }
@@ -127,9 +130,8 @@ impl Renewer {
     ) -> Result<Option<Arc<Calibrator>>, StoreError> {
         let ClusterInputs { run, panel, now, .. } = inputs;
         let caught_up = self.ledgers.catch_up(held, cluster, panel, run, *now).await;
-        if self.ledgers.knows(cluster) {
-            failures::of_ledger(renewals, cluster, "scores", &caught_up);
-        } else {
+        failures::of_ledger(renewals, cluster, "scores", &caught_up);
+        if self.ledgers.calibrator(cluster, run.id).is_none() {
             // The calibration of the training would serve in the place of what was learned since.
             caught_up?;
         }

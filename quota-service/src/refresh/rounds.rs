@@ -22,6 +22,7 @@ pub async fn run(renewals: Arc<Renewals>) {
     loop {
         let mut of = Of::All;
         tokio::select! {
+            biased;
             () = renewals.ended() => return renewer.leave(&renewals).await,
             _ = regular.tick() => {}
             () = renewals.requested() => {}

@@ -26,7 +26,8 @@ pub struct Range {
 /// The fault of a parser at a place with a range, plainly; other texts stay as they are. `required` gives the required fields of an
 /// object by its name.
 pub fn fault(fault: &str, range: Range, required: &dyn Fn(&str) -> Vec<&'static str>) -> String {
-    let text = fault.rsplit_once(" at line ").map_or(fault, |(text, _)| text);
+    let is_place = |place: &str| place.split(" column ").all(|number| number.parse::<u64>().is_ok());
+    let text = fault.rsplit_once(" at line ").filter(|(_, place)| is_place(place)).map_or(fault, |(text, _)| text);
     let parts = |prefix: &str| text.strip_prefix(prefix).and_then(|rest| rest.split_once(", expected "));
     if let Some((found, expected)) = parts("invalid type: ").or_else(|| parts("invalid value: ")) {
         return type_fault(found, expected, range, required);
@@ -108,6 +109,10 @@ mod tests {
             ),
             ("invalid type: string \"5\", expected f64 at line 1 column 9", "\"5\" is text; write the number 5"),
             ("invalid type: string \"1k\", expected f64", "\"1k\" is text; write a number"),
+            (
+                "invalid type: string \"look at line 3\", expected u8",
+                "\"look at line 3\" is text; write a whole number",
+            ),
             ("invalid type: integer `5`, expected a string", "it is 5; write a text in quotes"),
             ("invalid value: integer `-1`, expected u32", "it is -1; write a whole number from 0 to 4294967295"),
             (
