@@ -1,7 +1,9 @@
 //! HP jobs that another scheduler lists, held against usage.
 
 use super::*;
-use crate::jobs::{JobsMissing, ListFault};
+use crate::jobs::{JobsMissing, ListFault, last_usage};
+use datasets::{Calendar, PanelBuilder};
+use vocab::{HourStart, SeriesId};
 
 /// A pool with 500 GPUs of the forecast's bound, and usage of six jobs of 50 GPUs.
 fn listing() -> World {
@@ -131,4 +133,33 @@ fn where_no_usage_tells_jobs_that_left_together_have_ended_after_four_hours() {
     let faults: Vec<_> = (0..DAY).map(|renewal| renew(&mut pool, renewal, jobs(renewal)).list_fault).collect();
     let places: Vec<usize> = (0..faults.len()).filter(|place| faults[*place].is_some()).collect();
     assert_eq!(places, (12..60).collect::<Vec<_>>());
+}
+
+#[test]
+fn usage_of_an_hour_has_the_last_known_demand_of_those_that_are_late() {
+    let (cluster, start) = (ClusterName::parse("earth").unwrap(), HourStart::from_unix_s(0).unwrap());
+    let pool = PoolId { cluster: cluster.clone(), gpu_model: GpuModel::parse("A100").unwrap() };
+    let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
+    let mut builder = PanelBuilder::new(cluster, calendar, start, start.plus_hours(40));
+    // The second is late by an hour, and the third has reported nothing for more than a day.
+    for (name, gpus, hours) in [("vision", 90.0, 40), ("speech", 200.0, 39), ("nlp", 50.0, 10)] {
+        let series = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
+        (0..hours).for_each(|hour| builder.push(&series, start.plus_hours(hour), gpus).unwrap());
+    }
+    let panel = builder.finish().unwrap();
+    let of = |issue: i64| -> Vec<f64> {
+        last_usage(&panel, &pool, start.plus_hours(issue)).iter().map(|one| one.gpus).collect()
+    };
+    assert_eq!(of(40), [290.0, 290.0, 290.0]);
+    assert_eq!(of(30), [340.0, 340.0, 340.0]);
+    assert_eq!(of(41), [290.0, 290.0], "the newest hour has not come");
+}
+
+#[test]
+fn after_an_hour_without_lists_what_they_had_before_is_no_measure() {
+    let mut pool = listing();
+    (0..=DAY).for_each(|renewal| drop(renew(&mut pool, renewal, jobs_at(renewal))));
+    // The reporter comes back after an hour and five minutes, with nothing.
+    let found = missing(&renew(&mut pool, DAY + 14, Vec::new())).unwrap();
+    assert_eq!(found, JobsMissing { hours: 1, usage_gpus: 290.0, jobs_gpus: 0.0 });
 }
