@@ -10,7 +10,7 @@ const LEAST_DROPPED: usize = 4;
 /// Jobs that have run for less may all be gone with the next list.
 const OLD_S: i64 = 1_800;
 /// Hours whose jobs are remembered.
-pub(super) const WHOLE_HOURS: usize = 4;
+const WHOLE_HOURS: usize = 4;
 
 /// All listed jobs, hour by hour.
 #[derive(Debug, Clone, PartialEq)]

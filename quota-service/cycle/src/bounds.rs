@@ -111,15 +111,20 @@ pub struct Reported<'a> {
     pub organizations: usize,
 }
 
+/// Series of the organizations of a pool that are expected to report the hour of this index.
+pub(crate) fn expected<'a>(panel: &'a Panel, pool: &PoolId, index: usize) -> Vec<&'a Series> {
+    let lately = index.saturating_sub(LEFT_AFTER_HOURS)..=index;
+    let is_expected = |series: &&Series| series.measured()[lately.clone()].contains(&true);
+    panel.series_of(pool).iter().filter(is_expected).collect()
+}
+
 /// Which organizations of a pool have reported the hour before `issue`. One that was silent for two days has left, as forecasts
 /// have it.
 #[must_use]
 pub fn reported<'a>(panel: &'a Panel, pool: &PoolId, issue: HourStart) -> Reported<'a> {
     let hour = issue.plus_hours(-1);
     let newest = panel.index_of(hour).filter(|newest| *newest < panel.hours());
-    let lately = newest.map_or(0..0, |newest| newest.saturating_sub(LEFT_AFTER_HOURS)..newest + 1);
-    let is_expected = |series: &&Series| series.measured()[lately.clone()].contains(&true);
-    let expected: Vec<&Series> = panel.series_of(pool).iter().filter(is_expected).collect();
+    let expected = newest.map_or_else(Vec::new, |newest| expected(panel, pool, newest));
     let is_missing = |series: &&&Series| newest.is_some_and(|newest| !series.measured()[newest]);
     let missing = expected.iter().filter(is_missing).map(|series| &series.id().organization).collect();
     Reported { hour, missing, organizations: expected.len() }

@@ -1,14 +1,13 @@
 //! The HP jobs of a pool: of one whose tasks are placed here, and whether those that a scheduler reports are all.
 
-use datasets::{Panel, Series};
+use crate::bounds::expected;
+use datasets::Panel;
 use forecaster::jobs::{DroppedJobs, JobHistory};
 use placement::pool::{Pool, Request};
 use vocab::{HourStart, HpJob, MilliGpus, PoolId, SECONDS_PER_HOUR, TaskClass, UnixSeconds};
 
 /// The last hours of usage that reported jobs are held against.
 const COMPARED_HOURS: i64 = 3;
-/// An organization that has reported nothing for longer has no usage.
-const SILENT_HOURS: usize = 24;
 /// So many of them show that jobs are missing: short jobs may have come and gone between two reports.
 const LEAST_HOURS: usize = 2;
 /// Usage may exceed the jobs by this part of itself and a GPU.
@@ -60,12 +59,10 @@ pub fn last_usage(panel: &Panel, pool: &PoolId, issue: HourStart) -> Vec<HourUsa
     let hour = |back: i64| {
         let hour = issue.plus_hours(-back);
         let index = panel.index_of(hour).filter(|index| *index < panel.hours())?;
-        let series = panel.series_of(pool);
-        let is_known = series.iter().any(|one| one.measured()[index]);
         // An hour without those that are late would be covered by any list.
-        let lately = index.saturating_sub(SILENT_HOURS)..=index;
-        let counts = |one: &&Series| one.measured()[lately.clone()].contains(&true);
-        let gpus = series.iter().filter(counts).map(|one| one.demand_gpus()[index]).sum();
+        let series = expected(panel, pool, index);
+        let is_known = series.iter().any(|one| one.measured()[index]);
+        let gpus = series.iter().map(|one| one.demand_gpus()[index]).sum();
         is_known.then(|| HourUsage { hour: hour.instant(), gpus })
     };
     (1..=COMPARED_HOURS).filter_map(hour).collect()

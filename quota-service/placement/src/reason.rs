@@ -272,7 +272,7 @@ fn jobs_dropped(
 fn jobs_missing(f: &mut fmt::Formatter<'_>, hours: usize, usage: MilliGpus, jobs: MilliGpus) -> fmt::Result {
     write!(
         f,
-        "the reported HP jobs are {jobs} GPUs in the last {}, and usage is {usage}: bounds follow usage until the usage of an hour is all listed; report all HP jobs (hp_jobs), or none",
+        "the reported HP jobs are {jobs} GPUs in the last {}, and usage is {usage}: bounds follow usage until the listed jobs cover that of a whole hour; report all HP jobs (hp_jobs), or none",
         vocab::count(hours, "hour")
     )
 }

@@ -9,6 +9,7 @@ on_both_databases![
     coverage_that_leaves_its_band_is_warned_of_once_and_once_when_it_is_back,
     a_restart_in_the_middle_counts_nothing_twice,
     services_that_take_turns_count_each_hour_once,
+    a_service_that_ends_writes_nothing_over_what_another_one_has_learned_since,
     late_usage_is_awaited_for_two_hours_and_missing_usage_is_counted_and_not_scored,
     forecasts_are_kept_once_the_hour_has_its_usage_whole,
     a_new_run_is_judged_by_its_own_forecasts,
@@ -144,6 +145,21 @@ async fn take_over(next: &TestService, last: &TestService) {
     last.leave().await;
     next.service.renewals.update_leases().await.unwrap();
     next.service.renewals.update_leases().await.unwrap();
+}
+
+async fn a_service_that_ends_writes_nothing_over_what_another_one_has_learned_since(database: TestDatabase) {
+    let (one, pool) = (serving(&database, 500).await, vocab::PoolId::parse("demo:A100").unwrap());
+    let other = TestService::start(database.store().await, end().plus_s(60)).await;
+    one.pass_s(300);
+    one.renew().await;
+    take_over(&other, &one).await;
+    other.pass_s(600);
+    other.renew().await;
+    take_over(&one, &other).await;
+    let learned = database.store().await.learned(&pool).await.unwrap();
+    // It leads again, and has not renewed since.
+    one.leave().await;
+    assert_eq!(database.store().await.learned(&pool).await.unwrap(), learned);
 }
 
 async fn services_that_take_turns_count_each_hour_once(database: TestDatabase) {

@@ -140,9 +140,9 @@ fn usage_of_an_hour_has_the_last_known_demand_of_those_that_are_late() {
     let (cluster, start) = (ClusterName::parse("earth").unwrap(), HourStart::from_unix_s(0).unwrap());
     let pool = PoolId { cluster: cluster.clone(), gpu_model: GpuModel::parse("A100").unwrap() };
     let calendar = Calendar::parse("UTC", Calendar::WEEKDAYS).unwrap();
-    let mut builder = PanelBuilder::new(cluster, calendar, start, start.plus_hours(40));
-    // The second is late by an hour, and the third has reported nothing for more than a day.
-    for (name, gpus, hours) in [("vision", 90.0, 40), ("speech", 200.0, 39), ("nlp", 50.0, 10)] {
+    let mut builder = PanelBuilder::new(cluster, calendar, start, start.plus_hours(80));
+    // The second is late by an hour, and the third has reported nothing for more than two days.
+    for (name, gpus, hours) in [("vision", 90.0, 80), ("speech", 200.0, 79), ("nlp", 50.0, 10)] {
         let series = SeriesId { pool: pool.clone(), organization: Organization::parse(name).unwrap() };
         (0..hours).for_each(|hour| builder.push(&series, start.plus_hours(hour), gpus).unwrap());
     }
@@ -150,9 +150,9 @@ fn usage_of_an_hour_has_the_last_known_demand_of_those_that_are_late() {
     let of = |issue: i64| -> Vec<f64> {
         last_usage(&panel, &pool, start.plus_hours(issue)).iter().map(|one| one.gpus).collect()
     };
-    assert_eq!(of(40), [290.0, 290.0, 290.0]);
+    assert_eq!(of(80), [290.0, 290.0, 290.0]);
     assert_eq!(of(30), [340.0, 340.0, 340.0]);
-    assert_eq!(of(41), [290.0, 290.0], "the newest hour has not come");
+    assert_eq!(of(81), [290.0, 290.0], "the newest hour has not come");
 }
 
 #[test]
