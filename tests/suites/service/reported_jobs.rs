@@ -83,7 +83,7 @@ async fn bounds_follow_reported_hp_jobs_and_what_they_taught_survives_a_restart(
     assert_eq!(service.get(STATE).await.expect(200)["hp_jobs"].as_array().unwrap().len(), 2);
     let now = service.service.core.clock.now();
     service.leave().await;
-    // What was learned was written at the end; the report is of the database.
+    // The learned state was written at the end; the report is of the database.
     let again = TestService::start(database.store().await, now.plus_s(120)).await;
     again.renew().await;
     let after = live(&again).await;
